@@ -1,0 +1,32 @@
+"""The words of the project: what a build chose, how it was judged, and what follows from many of them.
+
+- *Tactic*: what TensorRT chose for one layer; *Assignment*: the tactics of one build, by layer.
+- *Verdict*: good, bad or unresolved, with its reason; *Trial*: one build and its check.
+- *Finding*: what good and bad assignments say about the tactics.
+
+Records are frozen; nothing here reads a file, starts a process or knows TensorRT.
+"""
+
+from polygraphy_debug_ext.model.assignment import Assignment, Source
+from polygraphy_debug_ext.model.finding import Finding, Outcome, Strength, Suspect
+from polygraphy_debug_ext.model.tactic import Field, Tactic, TensorInfo
+from polygraphy_debug_ext.model.trial import StopReason, Summary, Trial
+from polygraphy_debug_ext.model.verdict import Judgement, Reason, Verdict
+
+__all__ = [
+    "Assignment",
+    "Field",
+    "Finding",
+    "Judgement",
+    "Outcome",
+    "Reason",
+    "Source",
+    "StopReason",
+    "Strength",
+    "Summary",
+    "Suspect",
+    "Tactic",
+    "TensorInfo",
+    "Trial",
+    "Verdict",
+]

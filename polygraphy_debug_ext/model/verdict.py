@@ -1,0 +1,41 @@
+"""How one trial was judged: good, bad or unresolved, and why.
+
+*Unresolved* means that nothing was learned about the tactics: an engine that does not exist, or that does not hold the
+tactics that were asked for, speaks for none of them.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Verdict(enum.Enum):
+    """What a trial says about the tactics of its engine; the value names the directory of its artifacts."""
+
+    GOOD = "good"
+    BAD = "bad"
+    UNRESOLVED = "unresolved"
+
+
+class Reason(enum.Enum):
+    """What a verdict rests on; the value is what people read."""
+
+    CHECK_EXIT_CODE = "exit status of the check"
+    CHECK_REGEX = "output of the check"
+    CHECK_IGNORED_CODE = "ignored exit status of the check"
+    USER = "answer of the user"
+    BUILD_ERROR = "the engine could not be built"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """A verdict with its reason, and the detail that a person needs to follow it (an exit status, an error)."""
+
+    verdict: Verdict
+    reason: Reason
+    detail: str = ""
+
+    def __str__(self) -> str:
+        """One line, for logs."""
+        return f"{self.reason.value}: {self.detail}" if self.detail else self.reason.value
