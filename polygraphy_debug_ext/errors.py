@@ -32,5 +32,9 @@ class FormatError(DebugExtError):
     """A file is not what it should be: unreadable, truncated, of another type or of an unknown version."""
 
 
+class NotThisFormatError(FormatError):
+    """A file is whole, but something else than what was looked for; beside other files it may be left out."""
+
+
 class BuildError(DebugExtError):
     """An engine could not be built."""
