@@ -29,7 +29,18 @@ class UsageError(DebugExtError):
 
 
 class FormatError(DebugExtError):
-    """A file is not what it should be: unreadable, truncated, of another type or of an unknown version."""
+    """A file is not what it should be: unreadable, truncated, of another type or of an unknown version.
+
+    Args:
+        path: The file.
+        reason: What is wrong, and where in the file.
+        remedy: What to do about it.
+    """
+
+    def __init__(self, path: object, reason: str, remedy: str) -> None:
+        super().__init__(f"{path}: {reason}", remedy)
+        self.path = path
+        self.reason = reason
 
 
 class NotThisFormatError(FormatError):

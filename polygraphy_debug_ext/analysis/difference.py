@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from polygraphy_debug_ext.analysis.bounds import failure_rate_bound
 from polygraphy_debug_ext.model import Field, Finding, Outcome, Strength, Suspect
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ def difference(good: Sequence[Assignment], bad: Sequence[Assignment]) -> Finding
         good_builds=len(good),
         bad_builds=len(bad),
         suspects=suspects if outcome is Outcome.SUSPECTS else (),
+        failure_rate_bound=failure_rate_bound(len(good)) if outcome is Outcome.NO_BAD_BUILD else None,
         distinct_bad=len({_signature(each, fields) for each in bad}),
+        variants=tuple(sorted(Counter(each.variant for each in everything).items())),
         opaque_layers=tuple(dict.fromkeys(layer for each in everything for layer in each.opaque_layers)),
         not_compared=recorded - fields,
     )

@@ -21,7 +21,7 @@ _NAMED = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """A file that was left out, and why (one sentence that names it)."""
+    """A file that was left out, and why."""
 
     path: Path
     reason: str
@@ -55,17 +55,17 @@ def collect(place: Path) -> Collection:
         try:
             assignments.append(replay.read(path))
         except NotThisFormatError as error:
-            skipped.append(Skipped(path=path, reason=error.problem))
+            skipped.append(Skipped(path=path, reason=error.reason))
         except FormatError as error:
             damaged.append(error)
     if len(damaged) == 1:
         raise damaged[0]
     if damaged:
-        lines = [error.problem for error in damaged[:_NAMED]]
+        lines = [f"{Path(str(error.path)).relative_to(place)}: {error.reason}" for error in damaged[:_NAMED]]
         if len(damaged) > _NAMED:
             lines.append(f"and {len(damaged) - _NAMED} more")
         raise FormatError(
-            "\n    ".join([f"{place}: {len(damaged)} files cannot be used:", *lines]), damaged[0].remedy
+            place, "\n    ".join([f"{len(damaged)} files cannot be used", *lines]), damaged[0].remedy
         )
     return Collection(place=place, assignments=tuple(assignments), skipped=tuple(skipped))
 
@@ -73,7 +73,7 @@ def collect(place: Path) -> Collection:
 def _files(directory: Path) -> Iterator[Path]:
     def fail(error: OSError) -> None:
         raise FormatError(
-            f"{error.filename}: cannot be read ({error.strerror})", "Check the path and its permissions."
+            error.filename, f"cannot be read ({error.strerror})", "Check the path and its permissions."
         ) from error
 
     for parent, directories, names in os.walk(directory, onerror=fail):

@@ -33,32 +33,33 @@ def read_text_bytes(path: Path, *, limit: int = SIZE_LIMIT) -> bytes:
     try:
         # Without O_NONBLOCK, opening a named pipe that nobody writes to would wait for ever.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except OSError as error:
-        raise FormatError(
-            f"{path}: cannot be read ({error.strerror})", "Check the path and its permissions."
-        ) from error
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise NotThisFormatError(f"{path}: not a regular file", "Name a file.")
-        if status.st_size > limit:
-            raise FormatError(
-                f"{path}: {status.st_size} bytes, more than the limit of {limit}",
-                "Split it, or leave it out.",
-            )
         try:
+            _require_regular(path, os.fstat(descriptor), limit)
+        except FormatError:
+            os.close(descriptor)
+            raise
+        with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
             # The file may grow while it is read; the limit holds all the same.
             data = file.read(limit + 1)
-        except OSError as error:
-            raise FormatError(
-                f"{path}: cannot be read ({error.strerror})", "Check the path and its disk."
-            ) from error
+    except OSError as error:
+        raise FormatError(
+            path, f"cannot be read ({error.strerror})", "Check the path, its permissions and its disk."
+        ) from error
     if len(data) > limit:
-        raise FormatError(f"{path}: more than the limit of {limit} bytes", "Split it, or leave it out.")
+        raise FormatError(path, f"more than the limit of {limit} bytes", "Split it, or leave it out.")
     for mark, encoding in _OTHER_ENCODINGS.items():
         if data.startswith(mark):
-            raise FormatError(f"{path}: {encoding} text, but UTF-8 is expected", "Convert it to UTF-8.")
+            raise FormatError(path, f"{encoding} text, but UTF-8 is expected", "Convert it to UTF-8.")
     return data.removeprefix(_BYTE_ORDER_MARK)
+
+
+def _require_regular(path: Path, status: os.stat_result, limit: int) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise NotThisFormatError(path, "not a regular file", "Name a file.")
+    if status.st_size > limit:
+        raise FormatError(
+            path, f"{status.st_size} bytes, more than the limit of {limit}", "Split it, or leave it out."
+        )
 
 
 def position(data: bytes, offset: int) -> str:

@@ -88,7 +88,7 @@ def read(path: Path) -> Assignment:
     except msgspec.MsgspecError as error:
         raise _not_decoded(path, data, error) from error
     except RecursionError as error:
-        raise FormatError(f"{path}: nested too deeply to be a tactic replay", _REMEDY) from error
+        raise FormatError(path, "nested too deeply to be a tactic replay", _REMEDY) from error
     legacy = file.legacy_marker is not None
     if not legacy and file.polygraphy_class != "TacticReplayData":
         found = (
@@ -96,10 +96,11 @@ def read(path: Path) -> Assignment:
             if file.polygraphy_class
             else "polygraphy_class is missing"
         )
-        raise NotThisFormatError(f"{path}: not a tactic replay ({found})", _REMEDY)
+        raise NotThisFormatError(path, f"not a tactic replay ({found})", _REMEDY)
     if file.metadata is not None and file.metadata.format_version > FORMAT_VERSION:
         raise FormatError(
-            f"{path}: metadata.format_version is {file.metadata.format_version}, but this version reads up to {FORMAT_VERSION}",
+            path,
+            f"metadata.format_version is {file.metadata.format_version}, but this version reads up to {FORMAT_VERSION}",
             "Upgrade polygraphy-debug-ext.",
         )
     dialects: set[str] = set()
@@ -137,13 +138,13 @@ def _read_layer(path: Path, name: str, raw: bytes, dialects: set[str]) -> Tactic
     try:
         algorithm = _LAYER_DECODER.decode(raw)
     except msgspec.ValidationError as error:
-        raise FormatError(f"{path}: layer {name!r}: {_sentence(error)}", _REMEDY) from error
+        raise FormatError(path, f"layer {name!r}: {_sentence(error)}", _REMEDY) from error
     for field, value, low, high in (
         ("implementation", algorithm.implementation, -(2**31), 2**32),
         ("tactic", algorithm.tactic, -(2**63), 2**64),
     ):
         if not low <= value < high:
-            raise FormatError(f"{path}: layer {name!r}: {field} {value} is out of range", _REMEDY)
+            raise FormatError(path, f"layer {name!r}: {field} {value} is out of range", _REMEDY)
     return Tactic(
         implementation=algorithm.implementation,
         tactic=algorithm.tactic,
@@ -179,7 +180,7 @@ def _read_tensors(
                 strides = tuple(values)
             case _:
                 raise FormatError(
-                    f"{path}: layer {layer!r}: a tensor is {item}, not [format, data type, strides]", _REMEDY
+                    path, f"layer {layer!r}: a tensor is {item}, not [format, data type, strides]", _REMEDY
                 )
         dialects.add("0.33" if strides is None else "0.43")
         infos.append(
@@ -195,7 +196,8 @@ def _read_tensors(
 def _one_dialect(path: Path, dialects: set[str]) -> str:
     if len(dialects) > 1:
         raise FormatError(
-            f"{path}: tensors in the dialects of several Polygraphy versions ({', '.join(sorted(dialects))})",
+            path,
+            f"tensors in the dialects of several Polygraphy versions ({', '.join(sorted(dialects))})",
             _REMEDY,
         )
     return next(iter(dialects), "0.49")
@@ -208,7 +210,7 @@ def _source(path: Path, metadata: _Metadata | None) -> Source:
         return Source(metadata.source)
     except ValueError as error:
         raise FormatError(
-            f"{path}: metadata.source {metadata.source!r} is unknown", "Upgrade polygraphy-debug-ext."
+            path, f"metadata.source {metadata.source!r} is unknown", "Upgrade polygraphy-debug-ext."
         ) from error
 
 
@@ -220,22 +222,20 @@ def _not_decoded(path: Path, data: bytes, error: msgspec.MsgspecError) -> Format
         except (msgspec.MsgspecError, RecursionError):
             document = {}
         if not isinstance(document, dict) or "replay" not in document:
-            return NotThisFormatError(
-                f"{path}: not a tactic replay (JSON without a 'replay' object)", _REMEDY
-            )
-        return FormatError(f"{path}: {_sentence(error)}", _REMEDY)
+            return NotThisFormatError(path, "not a tactic replay (JSON without a 'replay' object)", _REMEDY)
+        return FormatError(path, _sentence(error), _REMEDY)
     if not data.strip() and path.suffix == ".json":
         # Nothing but the name can tell what it should have been: a replay whose build died as it was opened.
-        return FormatError(f"{path}: empty, not a tactic replay", _REMEDY)
+        return FormatError(path, "empty, not a tactic replay", _REMEDY)
     if not _begins_as_replay(data):
-        return NotThisFormatError(f"{path}: not a tactic replay (not JSON)", _REMEDY)
+        return NotThisFormatError(path, "not a tactic replay (not JSON)", _REMEDY)
     if "truncated" in str(error):
         return FormatError(
-            f"{path}: truncated tactic replay ({position(data, len(data))}: the file ends there)", _REMEDY
+            path, f"truncated tactic replay ({position(data, len(data))}: the file ends there)", _REMEDY
         )
     place = re.search(r"\(byte (\d+)\)", str(error))
     where = position(data, int(place[1])) if place else "somewhere"
-    return FormatError(f"{path}: damaged tactic replay ({where}: {_sentence(error)})", _REMEDY)
+    return FormatError(path, f"damaged tactic replay ({where}: {_sentence(error)})", _REMEDY)
 
 
 def _begins_as_replay(data: bytes) -> bool:

@@ -47,6 +47,8 @@ class Suspect:
 class Finding:
     """The answer, with what it rests on.
 
+    `variants` counts the records by the dialect of their format.
+    `failure_rate_bound` is the highest failure rate (0 to 1) in line with seeing no failure, at 95 % confidence.
     `distinct_bad` counts the different assignments among the bad builds; `opaque_layers` are those whose choices the
     records cannot show; `not_compared` are the tensor properties that some record lacks.
     """
@@ -55,6 +57,8 @@ class Finding:
     good_builds: int
     bad_builds: int
     suspects: tuple[Suspect, ...] = ()
+    failure_rate_bound: float | None = None
     distinct_bad: int = 0
+    variants: tuple[tuple[str, int], ...] = ()
     opaque_layers: tuple[str, ...] = ()
     not_compared: frozenset[Field] = frozenset()

@@ -1,0 +1,84 @@
+"""What `debug diff-tactics` does: load both sides, compare, tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from polygraphy.logger import G_LOGGER
+
+from polygraphy_debug_ext.analysis import difference
+from polygraphy_debug_ext.cli.front_door import guarded, say
+from polygraphy_debug_ext.errors import UsageError
+from polygraphy_debug_ext.formats.collection import Collection, collect
+from polygraphy_debug_ext.model import Outcome
+from polygraphy_debug_ext.reports import difference as report
+from polygraphy_debug_ext.reports.skipped import skipped
+
+#: Exit status: bad builds were seen, but the evidence names no tactic.
+STATUS_INCONCLUSIVE: Final = 3
+
+_RECORD: Final = (
+    "Record replays with `polygraphy debug build MODEL --save-tactics replay.json --artifacts replay.json "
+    "--artifacts-dir DIR --until N --check COMMAND`."
+)
+
+
+def run(directory: str | None, good: str | None, bad: str | None) -> int:
+    """Compare the replays at these places (see the options), say what was found, and return the exit status."""
+    return guarded(lambda: _compare(directory, good, bad))
+
+
+def _compare(directory: str | None, good: str | None, bad: str | None) -> int:
+    good_path, bad_path = _places(directory, good, bad)
+    good_set, bad_set = _load(good_path), _load(bad_path)
+    for collection in (good_set, bad_set):
+        _tell(collection)
+    finding = difference(good_set.assignments, bad_set.assignments)
+    if finding.outcome is Outcome.NO_BUILDS:
+        raise UsageError(f"No tactic replay in {good_path} or {bad_path}", _RECORD)
+    if finding.outcome is Outcome.NOTHING_IN_COMMON:
+        raise UsageError(
+            f"The replays in {good_path} and {bad_path} have no layer in common: they are of different networks",
+            "Compare replays of one network, built with the same options.",
+        )
+    say(report.before_the_counts(finding))
+    say(report.counts(finding))
+    say(report.answer(finding))
+    return 0 if finding.outcome in {Outcome.SUSPECTS, Outcome.NO_BAD_BUILD} else STATUS_INCONCLUSIVE
+
+
+def _places(directory: str | None, good: str | None, bad: str | None) -> tuple[Path, Path]:
+    """Say where the good and the bad replays are."""
+    if not directory and not (good and bad):
+        raise UsageError(
+            "Either --dir, or both --good and --bad must be specified",
+            "Name the --artifacts-dir of `debug build`.",
+        )
+    root = Path(directory or "")
+    if directory and not root.is_dir():
+        raise UsageError(f"--dir {root}: no such directory", "Name the --artifacts-dir of `debug build`.")
+    places = Path(good) if good else root / "good", Path(bad) if bad else root / "bad"
+    if directory and not any(place.exists() for place in places):
+        raise UsageError(
+            f"--dir {root}: neither 'good' nor 'bad' is in it", f"Name them with --good and --bad. {_RECORD}"
+        )
+    for option, named, place in (("--good", good, places[0]), ("--bad", bad, places[1])):
+        if named and not place.exists():
+            raise UsageError(f"{option} {place}: no such file or directory", "Check the path.")
+    return places
+
+
+def _load(place: Path) -> Collection:
+    """Read what is at `place`; a directory of --dir that was never made holds nothing."""
+    return collect(place) if place.exists() else Collection(place=place, assignments=())
+
+
+def _tell(collection: Collection) -> None:
+    """Say what was read (with -v), and what was left out."""
+    for each in collection.assignments:
+        G_LOGGER.verbose(
+            f"{each.origin}: tactic replay (format of Polygraphy {each.variant}), {len(each.layers)} layers"
+        )
+    files = [(str(each.path.relative_to(collection.place)), each.reason) for each in collection.skipped]
+    say(skipped(str(collection.place), files))

@@ -1,0 +1,70 @@
+"""What tests of several rooms share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from polygraphy_debug_ext.formats import replay
+from polygraphy_debug_ext.model import Assignment, Source, Tactic, TensorInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class MakeAssignment(Protocol):
+    """Layer name to number of its tactic."""
+
+    def __call__(self, **layers: int) -> Assignment: ...
+
+
+class WriteReplays(Protocol):
+    """Writes a replay of each assignment into a directory, which is made."""
+
+    def __call__(self, directory: Path, *assignments: Assignment) -> Path: ...
+
+
+@pytest.fixture(scope="session")
+def cases() -> Path:
+    """Inputs from practice, each with the right answers in its `expected.json`."""
+    return Path(__file__).parent / "data" / "cases"
+
+
+@pytest.fixture(scope="session")
+def tactic() -> Callable[[int], Tactic]:
+    """Make a tactic that differs from another by its number."""
+    info = TensorInfo(dtype="HALF", strides=(1024, 32, 1), vectorized_dim=1, components_per_element=8)
+
+    def make(number: int) -> Tactic:
+        return Tactic(implementation=0x80000009, tactic=number, inputs=(info,), outputs=(info,))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def assignment(tactic: Callable[[int], Tactic]) -> MakeAssignment:
+    """Make the assignment of a build: layer name to number of its tactic."""
+
+    def make(**layers: int) -> Assignment:
+        return Assignment(
+            layers={name: tactic(number) for name, number in layers.items()},
+            source=Source.SELECTOR,
+            variant="0.49",
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def write_replays() -> WriteReplays:
+    """Write a replay of each assignment into a directory, which is made."""
+
+    def write(directory: Path, *assignments: Assignment) -> Path:
+        directory.mkdir(parents=True, exist_ok=True)
+        for index, each in enumerate(assignments):
+            replay.write(directory / f"replay_N{index}.json", each)
+        return directory
+
+    return write
