@@ -1,0 +1,1 @@
+"""Running an engine: the plan, the ONNX model that computes what its tactics compute, and a host-memory CUDA."""
