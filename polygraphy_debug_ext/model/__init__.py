@@ -9,16 +9,30 @@ Records are frozen; nothing here reads a file, starts a process or knows TensorR
 
 from polygraphy_debug_ext.model.assignment import Assignment, Source
 from polygraphy_debug_ext.model.finding import Finding, Outcome, Strength, Suspect
+from polygraphy_debug_ext.model.proposal import Proposal
 from polygraphy_debug_ext.model.tactic import Field, Tactic, TensorInfo
-from polygraphy_debug_ext.model.trial import StopReason, Summary, Trial
+from polygraphy_debug_ext.model.trial import (
+    BuildFailure,
+    BuildResult,
+    FaultSite,
+    Proposal,
+    StopReason,
+    Summary,
+    Trial,
+)
 from polygraphy_debug_ext.model.verdict import Judgement, Reason, Verdict
 
 __all__ = [
     "Assignment",
+    "BuildFailure",
+    "BuildResult",
+    "FaultSite",
     "Field",
     "Finding",
     "Judgement",
     "Outcome",
+    "Proposal",
+    "Proposal",
     "Reason",
     "Source",
     "StopReason",

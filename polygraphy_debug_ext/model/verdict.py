@@ -19,13 +19,20 @@ class Verdict(enum.Enum):
 
 
 class Reason(enum.Enum):
-    """What a verdict rests on; the value is what people read."""
+    """What a verdict rests on; the value is what people read, the name what the journal holds."""
 
     CHECK_EXIT_CODE = "exit status of the check"
+    CHECK_SIGNAL = "the check was killed"
     CHECK_REGEX = "output of the check"
     CHECK_IGNORED_CODE = "ignored exit status of the check"
+    CHECK_SKIP_CODE = "the check asked to skip this trial"
+    CHECK_TIMEOUT = "the check took too long"
+    CHECK_NOT_RUN = "the check could not be started"
     USER = "answer of the user"
     BUILD_ERROR = "the engine could not be built"
+    BUILD_CRASH = "the build process died"
+    BUILD_TIMEOUT = "the build took too long"
+    INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
