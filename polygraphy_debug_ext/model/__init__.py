@@ -9,7 +9,6 @@ Records are frozen; nothing here reads a file, starts a process or knows TensorR
 
 from polygraphy_debug_ext.model.assignment import Assignment, Source
 from polygraphy_debug_ext.model.finding import Finding, Outcome, Strength, Suspect
-from polygraphy_debug_ext.model.proposal import Proposal
 from polygraphy_debug_ext.model.tactic import Field, Tactic, TensorInfo
 from polygraphy_debug_ext.model.trial import (
     BuildFailure,
@@ -31,7 +30,6 @@ __all__ = [
     "Finding",
     "Judgement",
     "Outcome",
-    "Proposal",
     "Proposal",
     "Reason",
     "Source",
