@@ -28,7 +28,8 @@ faults:
   A fault is planted as {faults.GRAMMAR}
   KERNEL and LAYER are case-sensitive globs (a text that is exactly equal matches too); without a LAYER all layers are hit.
   While the engine runs (R is the probability per inference):
-    offset         values come out too high, by V (default: 10 % of the largest value, at least 1)
+    offset         the lower half of the values comes out too high, by V
+                   (default: by the largest magnitude, at least 1)
     nan, zero      all values come out as NaN or 0
     run-crash      the process dies with SIGSEGV
   While the kernel is timed, in every build in which a layer offers it (R is the probability per build):

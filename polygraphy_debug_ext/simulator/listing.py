@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import onnx
-
 from polygraphy_debug_ext.simulator import personality
 from polygraphy_debug_ext.simulator.compiler import graph as graphs
 from polygraphy_debug_ext.simulator.compiler.catalogue import Allowance, Setting, candidates
 from polygraphy_debug_ext.simulator.compiler.fusion import Fusion
 from polygraphy_debug_ext.simulator.errors import GraphError, UsageError
+from polygraphy_debug_ext.simulator.lazy import LazyModule
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import onnx
+else:
+    onnx = LazyModule("onnx")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from polygraphy_debug_ext.simulator.errors import UsageError
 
 VARIABLE = "POLYGRAPHY_TRT_SIM"
 FORMAT = 1
-DEFAULT_NOISE = 0.05
+DEFAULT_NOISE = 0.06
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

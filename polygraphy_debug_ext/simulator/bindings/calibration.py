@@ -7,21 +7,25 @@ import struct
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
-import onnx
 
 from polygraphy_debug_ext.simulator.bindings.base import Bound
 from polygraphy_debug_ext.simulator.compiler.dtypes import DTYPES
 from polygraphy_debug_ext.simulator.compiler.sessions import open_session
 from polygraphy_debug_ext.simulator.errors import BuildFailure
 from polygraphy_debug_ext.simulator.execution.memory import read
+from polygraphy_debug_ext.simulator.lazy import LazyModule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import onnx
 
     from polygraphy_debug_ext.simulator.bindings.config import IBuilderConfig
     from polygraphy_debug_ext.simulator.bindings.enums import BoundEnum
     from polygraphy_debug_ext.simulator.bindings.network import INetworkDefinition
     from polygraphy_debug_ext.simulator.compiler.log import Log
+else:
+    onnx = LazyModule("onnx")
 
 INT8_MAX = 127.0
 SMALLEST = 1e-8

@@ -198,8 +198,11 @@ class IExecutionContext(Bound):
             self._addresses[binding.name] = int(address)
         return self._run("executeV2", 0)
 
-    def execute_async_v2(self, bindings: Sequence[int], stream_handle: int) -> bool:
-        """Run on a stream; here it is done at once."""
+    def execute_async_v2(
+        self, bindings: Sequence[int], stream_handle: int, input_consumed: object = None
+    ) -> bool:
+        """Run on a stream; here it is done at once, and no event is signalled."""
+        del input_consumed
         for binding, address in zip(self._engine._io, bindings, strict=False):
             self._addresses[binding.name] = int(address)
         return self._run("enqueueV2", stream_handle)

@@ -6,19 +6,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import onnx
-
 from polygraphy_debug_ext.simulator.bindings.base import Bound, Stored, View
 from polygraphy_debug_ext.simulator.compiler import graph as graphs
 from polygraphy_debug_ext.simulator.compiler.dtypes import of_binding
 from polygraphy_debug_ext.simulator.errors import GraphError
+from polygraphy_debug_ext.simulator.lazy import LazyModule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import onnx
+
     from polygraphy_debug_ext.simulator.bindings.enums import BoundEnum
     from polygraphy_debug_ext.simulator.bindings.network import INetworkDefinition
     from polygraphy_debug_ext.simulator.compiler.graph import Graph
+else:
+    onnx = LazyModule("onnx")
 
 
 class ParserError(Bound):

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from polygraphy_debug_ext.simulator.compiler import shapes
+from polygraphy_debug_ext.simulator.compiler import sizing
 from polygraphy_debug_ext.simulator.compiler.dtypes import DTYPES
 from polygraphy_debug_ext.simulator.compiler.fusion import Fusion
 from polygraphy_debug_ext.simulator.compiler.records import Engine
@@ -76,7 +76,7 @@ def build(request: Request, stopwatch: Stopwatch) -> Engine:
             raise BuildFailure("internal", why="the build was cancelled by the progress monitor")
         tuner = Tuner(
             layers=layers,
-            types=_seen(shapes.infer(request.graph.model, profile.sizes, profile.values), request),
+            types=_seen(sizing.concrete(request.graph.model, profile.sizes, profile.values), request),
             symbolic=_seen(request.graph.types, request),
             bindings=request.layouts,
             allowance=request.allowance,

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import onnx
-from onnx import numpy_helper
 
 from polygraphy_debug_ext.simulator.compiler import shapes
 from polygraphy_debug_ext.simulator.compiler.sessions import open_session
+from polygraphy_debug_ext.simulator.lazy import LazyModule
 
 if TYPE_CHECKING:
+    import onnx
+
     from polygraphy_debug_ext.simulator.compiler.shapes import TensorType
+else:
+    onnx = LazyModule("onnx")
 
 MAX_ROUNDS = 6
 RANDOM = (
@@ -37,13 +40,18 @@ def fold(model: onnx.ModelProto) -> None:
         if not constant and not static:
             return
         values = {**static, **(_evaluate(model, constant) if constant else {})}
-        removed = {id(node) for node in constant} | {
-            id(node) for node in model.graph.node if node.output[0] in static
-        }
-        kept = [node for node in model.graph.node if id(node) not in removed]
+        # Nodes are told apart by what they produce: the wrappers of protobuf have no identity.
+        removed = {tuple(node.output) for node in constant}
+        kept = [
+            node
+            for node in model.graph.node
+            if tuple(node.output) not in removed and node.output[0] not in static
+        ]
         del model.graph.node[:]
         model.graph.node.extend(kept)
-        model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in values.items())
+        model.graph.initializer.extend(
+            onnx.numpy_helper.from_array(value, name) for name, value in values.items()
+        )
 
 
 def _constant_nodes(model: onnx.ModelProto) -> list[onnx.NodeProto]:
@@ -84,9 +92,9 @@ def _evaluate(
     model: onnx.ModelProto, nodes: list[onnx.NodeProto]
 ) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:
     """The outputs of constant nodes that something outside of them reads."""
-    inside = {id(node) for node in nodes}
+    inside = {tuple(node.output) for node in nodes}
     produced = [name for node in nodes for name in node.output if name]
-    read = {name for node in model.graph.node if id(node) not in inside for name in _reads(node)}
+    read = {name for node in model.graph.node if tuple(node.output) not in inside for name in _reads(node)}
     read.update(value.name for value in model.graph.output)
     wanted = [name for name in produced if name in read] or produced[-1:]
     used = {name for node in nodes for name in node.input}

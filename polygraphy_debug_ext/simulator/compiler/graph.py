@@ -9,21 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import onnx
-from onnx import numpy_helper
-
-from polygraphy_debug_ext.simulator.compiler import shapes
+from polygraphy_debug_ext.simulator.compiler import shapes, sizing
 from polygraphy_debug_ext.simulator.compiler.folding import fold
 from polygraphy_debug_ext.simulator.compiler.sessions import open_session
 from polygraphy_debug_ext.simulator.errors import GraphError
+from polygraphy_debug_ext.simulator.lazy import LazyModule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import numpy as np
+    import onnx
     from numpy.typing import NDArray
 
     from polygraphy_debug_ext.simulator.compiler.shapes import TensorType
+else:
+    onnx = LazyModule("onnx")
 
 MIN_OPSET = 9
 STANDARD_DOMAINS = ("", "ai.onnx")
@@ -70,7 +71,7 @@ class Graph:
         """The value of a constant."""
         if not self._values:
             self._values.update({tensor.name: tensor for tensor in self.model.graph.initializer})
-        value: NDArray[np.generic] = numpy_helper.to_array(self._values[name])
+        value: NDArray[np.generic] = onnx.numpy_helper.to_array(self._values[name])
         return value
 
 
@@ -92,7 +93,7 @@ def load(model: onnx.ModelProto) -> Graph:
         inputs=inputs,
         outputs=tuple(value.name for value in model.graph.output),
         constants=constants,
-        types=shapes.infer(model),
+        types=sizing.symbolic(model),
         shape_inputs=shapes.shape_inputs(nodes, inputs),
     )
 
@@ -122,7 +123,9 @@ def captured(proto: onnx.NodeProto) -> Iterator[str]:
 def _upgrade(model: onnx.ModelProto) -> onnx.ModelProto:
     """Inline local functions, and lift models that are older than what the simulator writes."""
     if model.functions:
-        model = onnx.inliner.inline_local_functions(model)
+        from onnx import inliner  # noqa: PLC0415 - a part of onnx that few models need
+
+        model = inliner.inline_local_functions(model)
     opset = next((entry.version for entry in model.opset_import if entry.domain in STANDARD_DOMAINS), 1)
     if opset < MIN_OPSET:
         try:

@@ -6,13 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import onnx
-from onnx import numpy_helper
+
+from polygraphy_debug_ext.simulator.lazy import LazyModule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import onnx
+
     from polygraphy_debug_ext.simulator.compiler.graph import Node
+else:
+    onnx = LazyModule("onnx")
 
 LARGE = 1024
 # Where an input says what shape, range or count the output has.
@@ -49,7 +53,7 @@ def infer(
     values: Mapping[str, Sequence[int]] | None = None,
 ) -> dict[str, TensorType]:
     """The types of all tensors, given shapes for some inputs, and values for inputs that hold shapes."""
-    skeleton = _skeleton(model, sizes or {}, values or {})
+    skeleton = skeleton_of(model, sizes or {}, values or {})
     try:
         inferred = onnx.shape_inference.infer_shapes(skeleton, data_prop=True)
     except Exception:  # noqa: BLE001 - inference fails for operators that only ONNX Runtime knows: less is known then
@@ -66,8 +70,10 @@ def infer(
         declared = _type_of(value.type.tensor_type)
         if not sizes and (value.name not in types or types[value.name].shape is None):
             types[value.name] = declared
-    for name, given in (sizes or {}).items():
-        types[name] = TensorType(elem_type=types[name].elem_type, shape=tuple(given))
+    for value in model.graph.input:
+        given = (sizes or {}).get(value.name)
+        if given is not None:
+            types[value.name] = TensorType(elem_type=value.type.tensor_type.elem_type, shape=tuple(given))
     return types
 
 
@@ -78,9 +84,10 @@ def _type_of(proto: onnx.TypeProto.Tensor) -> TensorType:
     return TensorType(elem_type=proto.elem_type, shape=dims)
 
 
-def _skeleton(
+def skeleton_of(
     model: onnx.ModelProto, sizes: Mapping[str, Sequence[int]], values: Mapping[str, Sequence[int]]
 ) -> onnx.ModelProto:
+    """A model with the same types and shapes, without large weights, and with shapes and values of inputs put in."""
     source = model.graph
     graph = onnx.GraphProto(name=source.name or "graph")
     graph.node.extend(source.node)
@@ -97,7 +104,7 @@ def _skeleton(
         if given is not None:
             array = np.asarray(given, onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type))
             dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
-            graph.initializer.append(numpy_helper.from_array(array.reshape(dims or ()), value.name))
+            graph.initializer.append(onnx.numpy_helper.from_array(array.reshape(dims or ()), value.name))
             continue
         copy = graph.input.add()
         copy.CopyFrom(value)

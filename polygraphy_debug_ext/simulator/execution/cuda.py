@@ -197,6 +197,8 @@ def _number(value: object) -> int:
         return value
     if value is None:
         return 0
+    if isinstance(value, ctypes.Array):
+        return ctypes.addressof(value)
     inner = getattr(value, "value", None)
     if isinstance(inner, int):
         return inner

@@ -5,12 +5,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import onnx
-
-from polygraphy_debug_ext.simulator.compiler import shapes
+from polygraphy_debug_ext.simulator.compiler import sizing
+from polygraphy_debug_ext.simulator.lazy import LazyModule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import onnx
+else:
+    onnx = LazyModule("onnx")
 
 Sizes = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -24,5 +27,5 @@ def infer(
 
 @lru_cache(maxsize=64)
 def _infer(model: bytes, sizes: Sizes, values: Sizes) -> dict[str, tuple[int, ...]]:
-    types = shapes.infer(onnx.load_from_string(model), dict(sizes), dict(values))
+    types = sizing.concrete(onnx.load_from_string(model), dict(sizes), dict(values))
     return {name: known.shape for name, known in types.items() if known.shape is not None}

@@ -10,23 +10,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
 
 from polygraphy_debug_ext.simulator.compiler import shapes
 from polygraphy_debug_ext.simulator.compiler.dtypes import DTYPES
 from polygraphy_debug_ext.simulator.faults import RUN_EFFECTS, TENSOR_EFFECTS
+from polygraphy_debug_ext.simulator.lazy import LazyModule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import onnx
     from numpy.typing import NDArray
 
     from polygraphy_debug_ext.simulator.compiler.records import Choice, Engine, Tensor
     from polygraphy_debug_ext.simulator.faults import Fault
+else:
+    onnx = LazyModule("onnx")
 
 MS_DOMAIN = "com.microsoft"
-FLOAT_TYPES = (TensorProto.FLOAT, TensorProto.FLOAT16)
+FLOAT, HALF, BOOL = (DTYPES[name].onnx for name in ("FLOAT", "HALF", "BOOL"))
 INT8_MAX = 127
 
 
@@ -82,7 +84,7 @@ class _Rewriter:
         }
         model = onnx.ModelProto(ir_version=self._source.ir_version)
         model.opset_import.extend(entry for entry in self._source.opset_import if entry.domain != MS_DOMAIN)
-        model.opset_import.append(helper.make_opsetid(MS_DOMAIN, 1))
+        model.opset_import.append(onnx.helper.make_opsetid(MS_DOMAIN, 1))
         model.graph.CopyFrom(self._graph)
         return Program(
             model=model.SerializeToString(),
@@ -94,7 +96,7 @@ class _Rewriter:
 
     def _elem_type(self, value: str) -> int:
         known = self._types.get(value)
-        return known.elem_type if known is not None else TensorProto.FLOAT
+        return known.elem_type if known is not None else FLOAT
 
     def _input(self, name: str, dtype: str) -> str:
         """Declare an input with the type of its binding; the network reads it in its own type, under its own name."""
@@ -102,7 +104,7 @@ class _Rewriter:
         rank = self._types[name].shape
         fed = name if native == wanted else self._fresh(name)
         dims = None if rank is None else [None] * len(rank)
-        self._graph.input.append(helper.make_tensor_value_info(fed, wanted, dims))
+        self._graph.input.append(onnx.helper.make_tensor_value_info(fed, wanted, dims))
         if fed != name:
             self._add("Cast", [fed], name, to=native)
         self._held[name + self._suffix] = name
@@ -115,7 +117,7 @@ class _Rewriter:
         result = (
             self._add("Identity", [result]) if native == wanted else self._add("Cast", [result], to=wanted)
         )
-        self._graph.output.append(helper.make_tensor_value_info(result, wanted, None))
+        self._graph.output.append(onnx.helper.make_tensor_value_info(result, wanted, None))
         return result
 
     def _reformat(self, choice: Choice) -> None:
@@ -134,17 +136,17 @@ class _Rewriter:
         for tensor in choice.outputs:
             held = tensor.value
             for fault in faults:
-                if fault.effect in TENSOR_EFFECTS and self._elem_type(tensor.value) in FLOAT_TYPES:
+                if fault.effect in TENSOR_EFFECTS and self._elem_type(tensor.value) in {FLOAT, HALF}:
                     held = self._faulty(held, fault, self._elem_type(tensor.value))
             self._held[tensor.name] = self._rounded(held, tensor)
 
     def _rounded(self, held: str, tensor: Tensor) -> str:
         """The values as the layout of the tensor can hold them."""
-        if self._elem_type(tensor.value) != TensorProto.FLOAT:
+        if self._elem_type(tensor.value) != FLOAT:
             return held
         if tensor.layout.dtype == "HALF":
-            half = self._add("Cast", [held], to=TensorProto.FLOAT16)
-            return self._add("Cast", [half], to=TensorProto.FLOAT)
+            half = self._add("Cast", [held], to=HALF)
+            return self._add("Cast", [half], to=FLOAT)
         if tensor.layout.dtype == "INT8":
             scale = self._constant(np.float32(self._engine.scales[tensor.value]))
             zero = self._constant(np.int8(0))
@@ -155,9 +157,9 @@ class _Rewriter:
     def _weight(self, name: str, choice: Choice) -> str:
         """A constant in the precision of its layer; anything else keeps its name."""
         tensor = self._weights.get(name)
-        if tensor is None or choice.precision == "FLOAT" or tensor.data_type != TensorProto.FLOAT:
+        if tensor is None or choice.precision == "FLOAT" or tensor.data_type != FLOAT:
             return name
-        values = numpy_helper.to_array(tensor)
+        values = onnx.numpy_helper.to_array(tensor)
         if choice.precision == "HALF":
             with np.errstate(over="ignore"):
                 return self._constant(values.astype(np.float16).astype(np.float32))
@@ -165,7 +167,7 @@ class _Rewriter:
 
     def _faulty(self, held: str, fault: Fault, elem_type: int) -> str:
         """The values that a faulty kernel leaves behind, if its switch is on."""
-        dtype = helper.tensor_dtype_to_np_dtype(elem_type)
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(elem_type)
         if fault.effect == "offset":
             wrong = self._shifted(held, fault, dtype)
         else:
@@ -178,8 +180,7 @@ class _Rewriter:
         margin = self._add("Mul", [peak, self._constant(np.asarray(1e-3, dtype))])
         threshold = self._add("Add", [self._add("ReduceMean", [held], keepdims=0), margin])
         if fault.value is None:
-            tenth = self._add("Mul", [peak, self._constant(np.asarray(0.1, dtype))])
-            step = self._add("Max", [tenth, self._constant(np.asarray(1.0, dtype))])
+            step = self._add("Max", [peak, self._constant(np.asarray(1.0, dtype))])
         else:
             step = self._constant(np.asarray(fault.value, dtype))
         return self._add(
@@ -190,17 +191,17 @@ class _Rewriter:
         if fault not in self._switches:
             name = self._fresh("fault")
             self._switches[fault] = name
-            self._graph.input.append(helper.make_tensor_value_info(name, TensorProto.BOOL, []))
+            self._graph.input.append(onnx.helper.make_tensor_value_info(name, BOOL, []))
         return self._switches[fault]
 
     def _constant(self, value: NDArray[np.generic] | np.generic) -> str:
         name = self._fresh("constant")
-        self._graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
+        self._graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(value), name))
         return name
 
     def _add(self, op: str, inputs: list[str], output: str | None = None, **attributes: object) -> str:
         name = output or self._fresh(inputs[0])
-        self._graph.node.append(helper.make_node(op, inputs, [name], name=self._fresh(op), **attributes))
+        self._graph.node.append(onnx.helper.make_node(op, inputs, [name], name=self._fresh(op), **attributes))
         return name
 
     def _fresh(self, stem: str) -> str:
