@@ -165,6 +165,13 @@ def test_a_timing_cache_is_saved_and_used(launch: Callable[..., Run], net: Path)
     assert "got cached result" in passed(launch(*convert, "--load-timing-cache", "t.cache")).stdout
 
 
+def test_a_seed_counts_more_than_the_hashing_of_python(launch: Callable[..., Run], net: Path) -> None:
+    for number in ("1", "2"):
+        convert = ["--seed", "9", "--", "polygraphy", "convert", net.name, "--fp16", "-o", f"{number}.engine"]
+        passed(launch(*convert, env={"PYTHONHASHSEED": number}))
+    assert (net.parent / "1.engine").read_bytes() == (net.parent / "2.engine").read_bytes()
+
+
 def test_grandchildren_inherit_everything(launch: Callable[..., Run]) -> None:
     inner = f"import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-c', {LOOK!r}]).returncode)"
     run = passed(launch("--trt", "8.6", "--", sys.executable, "-c", inner))

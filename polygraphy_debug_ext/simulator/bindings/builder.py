@@ -21,6 +21,7 @@ from polygraphy_debug_ext.simulator.bindings.requests import (
 )
 from polygraphy_debug_ext.simulator.bindings.selector import SelectorAdapter
 from polygraphy_debug_ext.simulator.compiler.build import Request, build
+from polygraphy_debug_ext.simulator.compiler.cache import TimingCache
 from polygraphy_debug_ext.simulator.compiler.catalogue import Allowance
 from polygraphy_debug_ext.simulator.compiler.log import Log
 from polygraphy_debug_ext.simulator.compiler.stopwatch import Stopwatch
@@ -140,16 +141,22 @@ class Builder(Bound):
     def _stopwatch(self, config: IBuilderConfig, log: Log) -> Stopwatch:
         settings = self._api.settings()
         dice = Dice.of_build(settings)
-        cache = config._timing_cache._cache if config._timing_cache is not None else None
+        attached, cache = config._timing_cache, None
         if config._has("DISABLE_TIMING_CACHE"):
-            cache = None
+            log.verbose("Timing cache disabled.")
+        elif attached is not None:
+            cache = attached._cache
+            log.note("Global timing cache in use. Profiling results in this builder pass will be stored.")
+        else:
+            cache = TimingCache(version=self._api.personality.version)
+            log.note("Local timing cache in use. Profiling results in this builder pass will not be stored.")
         return Stopwatch(
             log=log,
             # The mean of several measurements is less noisy than one.
             dice=replace(dice, noise=dice.noise / math.sqrt(max(1, config.avg_timing_iterations))),
             faults=settings.faults(),
             cache=cache,
-            strict=config._has("ERROR_ON_TIMING_CACHE_MISS"),
+            strict=attached is not None and config._has("ERROR_ON_TIMING_CACHE_MISS"),
         )
 
     def _request(self, network: INetworkDefinition, config: IBuilderConfig, log: Log) -> Request:

@@ -58,8 +58,6 @@ class Request:
 def build(request: Request, stopwatch: Stopwatch) -> Engine:
     """Build an engine, or raise `BuildFailure`."""
     log, started = stopwatch.log, time.perf_counter()
-    if stopwatch.cache is not None:
-        log.note("Global timing cache in use. Profiling results in this builder pass will be stored.")
     if DEVICE.sticky:
         log.message("cuda", why=DEVICE.sticky)
     outputs = frozenset(binding.name for binding in request.bindings if not binding.is_input)

@@ -91,7 +91,7 @@ class _Rewriter:
             inputs=inputs,
             outputs=outputs,
             switches=self._switches,
-            crashes=tuple(self._crashes),
+            crashes=tuple(dict.fromkeys(self._crashes)),
         )
 
     def _elem_type(self, value: str) -> int:
@@ -122,7 +122,7 @@ class _Rewriter:
 
     def _reformat(self, choice: Choice) -> None:
         source, target = choice.inputs[0], choice.outputs[0]
-        self._held[target.name] = self._rounded(self._held[source.name], target)
+        self._held[target.name] = self._left_by(choice, self._held[source.name], target)
 
     def _layer(self, choice: Choice) -> None:
         renamed = {tensor.value: self._held[tensor.name] for tensor in choice.inputs}
@@ -131,14 +131,20 @@ class _Rewriter:
             node.CopyFrom(self._nodes[name])
             node.input[:] = [renamed.get(value) or self._weight(value, choice) for value in node.input]
             self._graph.node.append(node)
-        faults = [fault for fault in self._faults if fault.matches(choice.kernel, choice.name, choice.base)]
-        self._crashes.extend(fault for fault in faults if fault.effect not in TENSOR_EFFECTS)
         for tensor in choice.outputs:
-            held = tensor.value
-            for fault in faults:
-                if fault.effect in TENSOR_EFFECTS and self._elem_type(tensor.value) in {FLOAT, HALF}:
-                    held = self._faulty(held, fault, self._elem_type(tensor.value))
-            self._held[tensor.name] = self._rounded(held, tensor)
+            self._held[tensor.name] = self._left_by(choice, tensor.value, tensor)
+
+    def _left_by(self, choice: Choice, held: str, tensor: Tensor) -> str:
+        """What the kernel of a layer leaves in an output, given the right values: with its faults, and rounded."""
+        elem_type = self._elem_type(tensor.value)
+        for fault in self._faults:
+            if not fault.matches(choice.kernel, choice.name, choice.base):
+                continue
+            if fault.effect not in TENSOR_EFFECTS:
+                self._crashes.append(fault)
+            elif elem_type in {FLOAT, HALF}:
+                held = self._faulty(held, fault, elem_type)
+        return self._rounded(held, tensor)
 
     def _rounded(self, held: str, tensor: Tensor) -> str:
         """The values as the layout of the tensor can hold them."""

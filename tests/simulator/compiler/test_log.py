@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from onnx import helper
 
 from polygraphy_debug_ext.simulator import personality
 
@@ -80,6 +81,18 @@ def test_cached_results_have_their_own_line(bench: Workbench, models: Models) ->
     cached = rf"pool \[Float\(2048,256,16,1\) -> Float\(512,64,8,1\)\] got cached result: CaskPooling, tactic {HEX}, [\d.e-]+ ms"
     assert re.search(cached, bench.text())
     assert "Timing Runner" not in bench.text()
+
+
+def test_equal_layers_of_one_build_are_timed_once(bench: Workbench, models: Models) -> None:
+    weights = [models.weight(name, 4, 4, 3, 3) for name in ("w0", "w1")]
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], name="first", pads=[1] * 4),
+        helper.make_node("Conv", ["a", "w1"], ["y"], name="second", pads=[1] * 4),
+    ]
+    bench.build(models.make(nodes, {"x": [1, 4, 8, 8]}, ["y"], weights))
+    assert "Timing Runner: first" in bench.text()
+    assert "Timing Runner: second" not in bench.text()
+    assert "second [Float(" in bench.text()
 
 
 def test_a_combination_without_a_usable_tactic_says_so(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from polygraphy_debug_ext.simulator.execution import device
 
@@ -71,6 +71,28 @@ def test_a_fault_at_any_layer_is_seen_at_the_output(
         assert np.isnan(found).any()
     else:
         assert np.abs(found - wanted).max() > 1e-2
+
+
+def test_a_reformat_can_be_faulty(workbench: Callable[..., Workbench], models: Models, image: Array) -> None:
+    plan = workbench(noise=0.0).build(models.conv_net(), "FP16")
+    bench = workbench(
+        fault=("copyVectorizedKernel_*@Reformatting CopyNode for Input Tensor 0 to conv0*:nan",)
+    )
+    assert np.isnan(outputs(bench, bench.engine(plan), x=image)).any()
+
+
+@pytest.mark.parametrize("effect", ["offset", "nan", "zero"])
+def test_faults_work_on_networks_that_are_half_precision_themselves(
+    workbench: Callable[..., Workbench], models: Models, effect: str
+) -> None:
+    model = models.make([helper.make_node("Exp", ["x"], ["y"], name="exp")], {"x": [4]}, ["y"])
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.FLOAT16
+    values = np.array([0.5, 1, 2, 3], np.float16)
+    sound, bad = workbench(noise=0.0), workbench(noise=0.0, fault=(f"*:{effect}",))
+    wanted = outputs(sound, sound.engine(sound.build(model)), x=values)
+    assert wanted.dtype == np.float16
+    assert not np.array_equal(outputs(bad, bad.engine(bad.build(model)), x=values), wanted)
 
 
 def test_the_size_of_an_offset_can_be_set(workbench: Callable[..., Workbench], models: Models) -> None:
