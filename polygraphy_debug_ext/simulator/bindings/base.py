@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, overload
 
-from typing_extensions import Self
-
 from polygraphy_debug_ext.simulator.bindings.enums import BoundEnum, make_enum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from typing_extensions import Self
 
     from polygraphy_debug_ext.simulator.compiler.log import Sink
     from polygraphy_debug_ext.simulator.personality import Personality
