@@ -49,3 +49,7 @@ class NotThisFormatError(FormatError):
 
 class BuildError(DebugExtError):
     """An engine could not be built."""
+
+
+class StorageError(DebugExtError):
+    """What must be kept cannot be written or moved: the journal, or an artifact, which stays where it is."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from polygraphy_debug_ext.model import Proposal, StopReason, Verdict
-
-#: What ends a run that waits for a verdict.
-_REASONS = {Verdict.GOOD: StopReason.FIRST_GOOD, Verdict.BAD: StopReason.FIRST_BAD}
+from polygraphy_debug_ext.model import Proposal, Verdict
 
 
 class Sampling:
@@ -18,22 +15,16 @@ class Sampling:
     def __init__(self, until: int | Verdict) -> None:
         self._until = until
         self._done = 0
-        self._stop: StopReason | None = None
-
-    @property
-    def stop(self) -> StopReason | None:
-        """Why there is no further trial; None while there is one."""
-        return self._stop
+        self._met = False
 
     def propose(self) -> Proposal | None:
         """Return the next trial, or None when the run is over."""
-        return None if self._stop else Proposal()
+        if isinstance(self._until, Verdict):
+            return None if self._met else Proposal()
+        return Proposal() if self._done < max(self._until, 1) else None
 
     def record(self, proposal: Proposal, verdict: Verdict) -> None:
         """Take note of how the trial ended."""
         del proposal  # they are all alike
         self._done += 1
-        if isinstance(self._until, Verdict):
-            self._stop = _REASONS[verdict] if verdict is self._until else None
-        elif self._done >= self._until:
-            self._stop = StopReason.ITERATIONS_DONE
+        self._met = self._met or verdict is self._until

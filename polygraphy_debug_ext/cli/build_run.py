@@ -1,0 +1,204 @@
+"""What `debug build` does: puts the parts together by the options, and lets the loop run."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from polygraphy.tools.args import ModelArgs
+from polygraphy.tools.debug.subtool.iterative_debug_args import ArtifactSortArgs, CheckCmdArgs
+
+from polygraphy_debug_ext.cli.front_door import guarded
+from polygraphy_debug_ext.cli.in_process import InProcessBuilder
+from polygraphy_debug_ext.cli.iteration_options import IterationArgs
+from polygraphy_debug_ext.cli.watching import LogObserver
+from polygraphy_debug_ext.errors import UsageError
+from polygraphy_debug_ext.formats import journal as form
+from polygraphy_debug_ext.model import StopReason, Verdict
+from polygraphy_debug_ext.search.sampling import Sampling
+from polygraphy_debug_ext.trials.artifacts import Artifacts
+from polygraphy_debug_ext.trials.ask import Question
+from polygraphy_debug_ext.trials.bench import Bench
+from polygraphy_debug_ext.trials.check import Command, CommandCheck
+from polygraphy_debug_ext.trials.interruption import Interruption
+from polygraphy_debug_ext.trials.journal import now
+from polygraphy_debug_ext.trials.judge import Rules
+from polygraphy_debug_ext.trials.lock import locked
+from polygraphy_debug_ext.trials.logs import Logs
+from polygraphy_debug_ext.trials.loop import Limits, Loop
+from polygraphy_debug_ext.trials.processes import Nursery
+from polygraphy_debug_ext.trials.run_directory import Begun, Plan, begin, conclude, resume
+from polygraphy_debug_ext.trials.scratch import Scratch
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from polygraphy_debug_ext.model import Summary
+    from polygraphy_debug_ext.trials.ports import Builder, Checker
+
+#: Options that a resumed run need not share with the run before: what is shown, and how far to go.
+_FREE: Final = frozenset(
+    {
+        *("verbose", "quiet", "verbosity", "silent", "log_format", "log_file"),
+        *("show_output", "hide_fail_output", "until", "resume", "in_process"),
+        *("tools", "subtool", "subcommand"),
+    }
+)
+#: Trials in a row that may teach nothing before a run that waits for a good or a bad build gives up.
+_PATIENCE: Final = 20
+
+
+def run(groups: Mapping[type, Any], args: argparse.Namespace) -> int:
+    """Run the trials; return the exit status."""
+    return guarded(lambda: BuildRun(groups, args).run())
+
+
+class BuildRun:
+    """One call of `debug build`."""
+
+    def __init__(self, groups: Mapping[type, Any], args: argparse.Namespace) -> None:
+        self._groups = groups
+        self._args = args
+        self._root = Path(groups[ArtifactSortArgs].output_dir)
+        self._engine: str = groups[IterationArgs].iter_artifact_path
+        self._nursery = Nursery()
+        self._interruption = Interruption(self._nursery.kill_all)
+        self._observer = LogObserver(
+            show_output=groups[CheckCmdArgs].show_output,
+            hide_fail_output=groups[CheckCmdArgs].hide_fail_output,
+        )
+
+    def run(self) -> int:
+        """Check the options, hold the directory, build and check."""
+        self._require_sense()
+        checked = self._groups[CheckCmdArgs].check
+        if checked is not None:
+            self._command().require_startable()
+        with ExitStack() as stack:
+            stack.enter_context(locked(self._root, sys.argv))
+            stack.enter_context(self._interruption.watched())
+            stack.callback(self._nursery.end_all)
+            summary = self._trials(stack)
+        if self._interruption.reason is not None:
+            return self._interruption.exit_status
+        return 1 if summary.stop is StopReason.NOTHING_LEARNED else 0
+
+    def _trials(self, stack: ExitStack) -> Summary:
+        plan = Plan(settings=self._settings(), command=sys.argv)
+        stamp = time.strftime("%m-%d-%y_%H-%M-%S")
+        artifacts = self._artifacts(stamp)
+        artifacts.require_distinct()
+        if not self._args.resume:
+            artifacts.require_absent()
+        begun = resume(self._root, plan) if self._args.resume else begin(self._root, plan, stamp)
+        stack.callback(begun.journal.close)
+        builder = self._builder(begun)
+        stack.callback(builder.close)
+        bench = self._bench(begun, builder)
+        before = conclude(begun, bench, bench.artifacts, self._observer)
+        bench.artifacts.require_absent()
+        begun.journal.append(form.Surroundings(values=dict(builder.start())))
+        until = self._until()
+        loop = Loop(
+            strategy=Sampling(until),
+            bench=bench,
+            observer=self._observer,
+            interruption=self._interruption,
+            limits=_limits(until),
+        )
+        summary = loop.run(before)
+        begun.journal.append(form.RunStopped(time=now(), reason=summary.stop.name))
+        return summary
+
+    def _bench(self, begun: Begun, builder: Builder) -> Bench:
+        return Bench(
+            builder=builder,
+            checker=self._checker(Logs(root=self._root, stamp=begun.stamp)),
+            artifacts=self._artifacts(begun.stamp),
+            scratch=Scratch(
+                engine=self._engine,
+                owned=self._groups[ArtifactSortArgs].artifacts,
+                remove_engine=self._groups[IterationArgs].remove_intermediate,
+                description=self._groups[IterationArgs].iteration_info_path,
+            ),
+            journal=begun.journal,
+            observer=self._observer,
+            build_failure=Verdict(self._args.build_failure),
+        )
+
+    def _builder(self, begun: Begun) -> Builder:
+        del begun
+        from polygraphy_debug_ext.trt.build import EngineBuilder  # noqa: PLC0415
+
+        return InProcessBuilder(EngineBuilder(self._groups, Path(self._engine)), self._interruption)
+
+    def _checker(self, logs: Logs) -> Checker:
+        stock = self._groups[CheckCmdArgs]
+        if stock.check is None:
+            return Question(engine=self._engine, interruption=self._interruption)
+        rules = Rules(
+            fail_codes=None if stock.fail_codes is None else frozenset(stock.fail_codes),
+            ignore_fail_codes=frozenset(stock.ignore_fail_codes or ()),
+            skip_codes=frozenset(self._args.skip_codes or ()),
+            fail_regexes=None if stock.fail_regexes is None else tuple(stock.fail_regexes),
+        )
+        return CommandCheck(
+            line=self._command(),
+            rules=rules,
+            nursery=self._nursery,
+            interruption=self._interruption,
+            logs=logs,
+            timeout=self._args.check_timeout,
+            repetitions=self._args.check_repeat,
+        )
+
+    def _command(self) -> Command:
+        return Command(
+            words=tuple(self._groups[CheckCmdArgs].check),
+            engine=self._engine,
+            artifacts_dir=str(self._root),
+        )
+
+    def _artifacts(self, stamp: str) -> Artifacts:
+        return Artifacts(root=self._root, stamp=stamp, names=tuple(self._groups[ArtifactSortArgs].artifacts))
+
+    def _until(self) -> int | Verdict:
+        until = self._groups[IterationArgs].until
+        # Polygraphy holds the index of the last iteration.
+        return Verdict(until) if isinstance(until, str) else until + 1
+
+    def _require_sense(self) -> None:
+        for option in ("build_timeout", "check_timeout"):
+            value = getattr(self._args, option)
+            if value is not None and not value > 0:
+                raise UsageError(
+                    f"--{option.replace('_', '-')} {value:g} is no time", "Give a number of seconds above 0."
+                )
+        if self._args.check_repeat < 1:
+            raise UsageError(f"--check-repeat {self._args.check_repeat} would never check", "Give 1 or more.")
+
+    def _settings(self) -> dict[str, Any]:
+        """What a resumed run must share with the run before."""
+        given = {
+            name: value
+            for name, value in vars(self._args).items()
+            if name not in _FREE and value not in (None, False, [])
+        }
+        model = Path(self._groups[ModelArgs].path)
+        if model.is_file():
+            with model.open("rb") as file:
+                given["model_digest"] = hashlib.sha256(file.read()).hexdigest()
+        return given
+
+
+def _limits(until: int | Verdict) -> Limits:
+    if until is Verdict.GOOD:
+        return Limits(done=StopReason.FIRST_GOOD, patience=_PATIENCE)
+    if until is Verdict.BAD:
+        return Limits(done=StopReason.FIRST_BAD, patience=_PATIENCE)
+    return Limits(done=StopReason.ITERATIONS_DONE)

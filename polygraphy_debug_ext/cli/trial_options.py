@@ -1,0 +1,69 @@
+"""Our options of `debug build`, beside Polygraphy's."""
+
+from __future__ import annotations
+
+from polygraphy.tools.args.base import BaseArgs
+
+
+class TrialArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
+    """
+    Trials: isolating, judging and resuming builds and checks.
+
+    Depends on:
+
+        - CheckCmdArgs
+    """
+
+    def allows_abbreviation_impl(self) -> bool:
+        """Refuse abbreviations: they break the rest of the line that --check takes."""
+        return False
+
+    def add_parser_args_impl(self) -> None:
+        """Add the options."""
+        add = self.group.add_argument
+        add(
+            "--build-timeout",
+            metavar="SECONDS",
+            type=float,
+            help="The time that a build may take. One that takes longer is ended, and counts as a failed build.",
+        )
+        add(
+            "--build-failure",
+            choices=["unresolved", "bad"],
+            default="unresolved",
+            help="What a build counts as that fails, crashes or takes too long. An engine that does not exist says nothing "
+            "about the tactics that would have been in it, so the default is 'unresolved'; stock Polygraphy has 'bad'.",
+        )
+        add(
+            "--check-timeout",
+            metavar="SECONDS",
+            type=float,
+            help="The time that the --check command may take. If it takes longer, the iteration fails.",
+        )
+        add(
+            "--check-repeat",
+            metavar="N",
+            type=int,
+            default=1,
+            help="Run the --check command up to N times per iteration, for checks that are flaky themselves. "
+            "The iteration fails if any of them fails.",
+        )
+        add(
+            "--skip-code",
+            dest="skip_codes",
+            metavar="CODE",
+            type=int,
+            nargs="+",
+            help="The exit status(es) with which the --check command says that it cannot judge: "
+            "the iteration is neither good nor bad. 125 is a common choice, as in `git bisect run`.",
+        )
+        add(
+            "--resume",
+            action="store_true",
+            help="Go on with the last run in --artifacts-dir. All options must be the same, only --until may differ.",
+        )
+        add(
+            "--in-process",
+            action="store_true",
+            help="Build inside this process, as stock Polygraphy does. A build that crashes or hangs ends the run then.",
+        )

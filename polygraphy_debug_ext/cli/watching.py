@@ -1,0 +1,126 @@
+"""Tells people what happens in a run: in Polygraphy's log, in its words, at its levels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from polygraphy.logger import G_LOGGER
+
+from polygraphy_debug_ext.model import Reason, StopReason, Verdict
+from polygraphy_debug_ext.reports.lines import count, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from polygraphy_debug_ext.model import BuildFailure, Summary, Trial
+    from polygraphy_debug_ext.trials.ports import CheckRun
+
+
+class LogObserver:
+    """Writes to Polygraphy's log.
+
+    Args:
+        show_output: Show the output of checks that pass.
+        hide_fail_output: Do not show that of checks that fail.
+    """
+
+    def __init__(self, *, show_output: bool, hide_fail_output: bool) -> None:
+        self._show_output = show_output
+        self._hide_fail_output = hide_fail_output
+
+    def trial_starts(self, index: int) -> None:
+        """Say so."""
+        with G_LOGGER.indent():
+            G_LOGGER.start(f"RUNNING | Iteration {index + 1}")
+
+    def build_failed(self, failure: BuildFailure) -> None:
+        """Say why, and where it was."""
+        site = f"\nNote: It happened at: {printable(str(failure.site))}" if failure.site else ""
+        with G_LOGGER.indent():
+            G_LOGGER.warning(
+                "Failed to create network or engine, continuing to the next iteration.\n"
+                f"Note: Error was: {failure.reason.value}: {failure.text}{site}"
+            )
+
+    def check_starts(self, command: Sequence[str] | None) -> None:
+        """Show the command."""
+        if command is not None:
+            with G_LOGGER.indent():
+                G_LOGGER.info(f"Running check command: {' '.join(command)}")
+
+    def check_ended(self, run: CheckRun) -> None:
+        """Show its output where that is wanted."""
+        good = run.judgement.verdict is Verdict.GOOD
+        if run.judgement.reason is Reason.USER:
+            return
+        if not (self._show_output or (not good and not self._hide_fail_output)):
+            return
+        with G_LOGGER.indent():
+            G_LOGGER.info(f"========== CAPTURED STDOUT ==========\n{run.stdout}")
+            G_LOGGER.log(
+                f"========== CAPTURED STDERR ==========\n{run.stderr}",
+                severity=G_LOGGER.WARNING if good else G_LOGGER.ERROR,
+            )
+
+    def moving(self, source: str, destination: str) -> None:
+        """Say what goes where."""
+        with G_LOGGER.indent():
+            G_LOGGER.info(f"Moving {source} to {destination}")
+
+    def missing(self, artifact: str) -> None:
+        """Say that there is no such artifact."""
+        with G_LOGGER.indent():
+            G_LOGGER.error(
+                f"Artifact: {artifact} does not exist, skipping.\nWas the artifact supposed to be generated?"
+            )
+
+    def warn(self, text: str) -> None:
+        """Say something that is not as it should be."""
+        with G_LOGGER.indent():
+            G_LOGGER.warning(text)
+
+    def trial_ended(self, trial: Trial) -> None:
+        """Say how it ended."""
+        line = f"Iteration {trial.index + 1} | Duration {trial.seconds}s"
+        with G_LOGGER.indent():
+            if trial.verdict is Verdict.GOOD:
+                G_LOGGER.finish(f"PASSED | {line}")
+            elif trial.verdict is Verdict.BAD:
+                G_LOGGER.error(f"FAILED | {line}")
+            else:
+                G_LOGGER.warning(f"UNRESOLVED | {line} | {printable(str(trial.judgement))}")
+
+    def run_stopped(self, summary: Summary) -> None:
+        """Say what came of the run."""
+        total, passed = len(summary.counted), summary.count(Verdict.GOOD)
+        if total:
+            G_LOGGER.finish(
+                f"Finished {total} iteration(s) | Passed: {passed}/{total} | Pass Rate: {float(passed) * 100 / float(total)}%"
+            )
+        failures = [trial for trial in summary.trials if trial.failure]
+        for trial in failures:
+            where = (
+                f" at {printable(str(trial.failure.site))}" if trial.failure and trial.failure.site else ""
+            )
+            G_LOGGER.info(f"Iteration {trial.index + 1}: {printable(str(trial.judgement))}{where}")
+        if worth_telling(summary):
+            G_LOGGER.info(tally(summary))
+
+
+def worth_telling(summary: Summary) -> bool:
+    """Whether there is more to say than Polygraphy's line does."""
+    odd = summary.stop in {
+        StopReason.NOTHING_LEARNED,
+        StopReason.INTERRUPTED,
+        StopReason.TERMINATED,
+        StopReason.ERROR,
+    }
+    return odd or any(trial.verdict is Verdict.UNRESOLVED for trial in summary.trials)
+
+
+def tally(summary: Summary) -> str:
+    """Counts by verdict, and why the run ended."""
+    counts = ", ".join(f"{summary.count(verdict)} {verdict.value}" for verdict in Verdict)
+    cut_short = len(summary.trials) - len(summary.counted)
+    apart = f" ({count(cut_short, 'interrupted trial')} not counted)" if cut_short else ""
+    return f"{counts}{apart} | Stopped: {summary.stop.value}"
