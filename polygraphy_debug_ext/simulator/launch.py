@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,7 +124,7 @@ def environment(chosen: settings.Settings, base: dict[str, str]) -> dict[str, st
     """The environment in which `tensorrt` is the simulator."""
     library_path = "PATH" if os.name == "nt" else "LD_LIBRARY_PATH"
     found = dict(base)
-    found[settings.VARIABLE] = replace(chosen).dump()
+    found[settings.VARIABLE] = chosen.dump()
     found["PYTHONPATH"] = _joined(str(HERE / "site"), base.get("PYTHONPATH", ""))
     # Checks are often `polygraphy run ...`: they must find the one that belongs to this interpreter.
     found["PATH"] = _joined(str(Path(sys.executable).parent), base.get("PATH", ""))

@@ -22,7 +22,7 @@ from polygraphy_debug_ext.simulator.bindings.requests import (
 from polygraphy_debug_ext.simulator.bindings.selector import SelectorAdapter
 from polygraphy_debug_ext.simulator.compiler.build import Request, build
 from polygraphy_debug_ext.simulator.compiler.cache import TimingCache
-from polygraphy_debug_ext.simulator.compiler.catalogue import Allowance
+from polygraphy_debug_ext.simulator.compiler.catalogue import PER_LEVEL, Allowance
 from polygraphy_debug_ext.simulator.compiler.log import Log
 from polygraphy_debug_ext.simulator.compiler.stopwatch import Stopwatch
 from polygraphy_debug_ext.simulator.compiler.timing import Dice
@@ -185,7 +185,7 @@ class Builder(Bound):
             allowance=Allowance(
                 precisions=frozenset(precisions),
                 quantized=frozenset(scales),
-                level=config.builder_optimization_level,
+                level=min(max(config.builder_optimization_level, 0), len(PER_LEVEL) - 1),
                 sources=frozenset(name for name, value in sources.items() if config._sources & (1 << value)),
             ),
             constraints=constraints_of(network, config),

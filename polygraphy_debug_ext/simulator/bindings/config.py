@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from polygraphy_debug_ext.simulator.bindings.base import Bound, Dims, Stored, View
 from polygraphy_debug_ext.simulator.bindings.memory import IHostMemory, host_memory
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from polygraphy_debug_ext.simulator.bindings.enums import BoundEnum
     from polygraphy_debug_ext.simulator.compiler.log import Sink
 
-MAX_LEVEL = 5
 DEVICE_MEMORY = 1 << 34
 
 
@@ -69,11 +68,8 @@ class ITimingCache(Bound):
         return True
 
 
-E_ = TypeVar("E_")
-
-
-class _EnumDefault(Generic[E_]):
-    """An enum attribute with a default that is named, as enums differ between personalities."""
+class EnumStored:
+    """An enum attribute that keeps what the user sets; the default is named, as enums differ between personalities."""
 
     def __init__(self, enum: str, member: str) -> None:
         self._enum, self._member, self._key = enum, member, ""
@@ -102,16 +98,16 @@ class IBuilderConfig(Bound):
     algorithm_selector: Stored[object] = Stored(None)
     avg_timing_iterations = Stored(1)
     builder_optimization_level = Stored(3)
-    default_device_type: _EnumDefault[object] = _EnumDefault("DeviceType", "GPU")
-    engine_capability: _EnumDefault[object] = _EnumDefault("EngineCapability", "STANDARD")
-    hardware_compatibility_level: _EnumDefault[object] = _EnumDefault("HardwareCompatibilityLevel", "NONE")
+    default_device_type = EnumStored("DeviceType", "GPU")
+    engine_capability = EnumStored("EngineCapability", "STANDARD")
+    hardware_compatibility_level = EnumStored("HardwareCompatibilityLevel", "NONE")
     int8_calibrator: Stored[object] = Stored(None)
     max_aux_streams = Stored(0)
     num_optimization_profiles = View(lambda config: len(config._profiles))
-    profiling_verbosity: _EnumDefault[object] = _EnumDefault("ProfilingVerbosity", "LAYER_NAMES_ONLY")
+    profiling_verbosity = EnumStored("ProfilingVerbosity", "LAYER_NAMES_ONLY")
     progress_monitor: Stored[object] = Stored(None)
-    runtime_platform: _EnumDefault[object] = _EnumDefault("RuntimePlatform", "SAME_AS_BUILD")
-    tiling_optimization_level: _EnumDefault[object] = _EnumDefault("TilingOptimizationLevel", "NONE")
+    runtime_platform = EnumStored("RuntimePlatform", "SAME_AS_BUILD")
+    tiling_optimization_level = EnumStored("TilingOptimizationLevel", "NONE")
 
     def reset(self) -> None:
         """Back to the defaults."""

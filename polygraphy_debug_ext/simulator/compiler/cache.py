@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -64,8 +63,3 @@ def key(candidate: Candidate, setting: Setting) -> str:
     layouts = [f"{layout.dtype}:{layout.format}" for layout in (*candidate.inputs, *candidate.outputs)]
     text = "\x1f".join([candidate.kernel.name, candidate.precision, *layouts, setting.signature])
     return "0x" + hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def is_time(value: float) -> bool:
-    """Whether a number can be a time."""
-    return math.isfinite(value) and value >= 0

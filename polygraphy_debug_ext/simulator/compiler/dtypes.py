@@ -34,7 +34,6 @@ _BY_ONNX = {dtype.onnx: dtype.name for dtype in DTYPES.values()}
 # TensorRT has no type for these: tensors inside the network are treated as the nearest one.
 _NEAREST = {11: "FLOAT", 16: "HALF", 5: "INT32", 4: "INT32", 12: "INT32", 13: "INT64"}
 FLOATS = ("FLOAT", "HALF")
-INTEGERS = ("INT32", "INT64")
 
 
 def from_onnx(elem_type: int) -> str:

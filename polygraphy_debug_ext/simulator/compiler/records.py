@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ class Choice:
     workspace: int = 0
     base: str = ""
     origin: str = ""
-    parameters: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def tactic_text(self) -> str:
