@@ -105,7 +105,7 @@ def scales(network: INetworkDefinition, config: IBuilderConfig, log: Log) -> dic
             "Quantize" in node.op or "Dequantize" in node.op for node in network._graph_or_raise().nodes
         ):
             log.caution(
-                "Calibrator is not being used. Users must provide dynamic range for all tensors that are not Int32 or Bool."
+                "INT8 is enabled without a calibrator: tensors without a dynamic range stay in higher precision."
             )
         return found
     calibrator = cast("_UserCalibrator", config.int8_calibrator)

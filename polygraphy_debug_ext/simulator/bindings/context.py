@@ -87,9 +87,8 @@ class IExecutionContext(Bound):
         ):
             return self._complain(
                 "setInputShape",
-                f"Parameter check failed, condition: engineDims.nbDims == dims.nbDims and each dimension is within the "
-                f"profile. Set dimensions of {name} are {list(wanted)}, profile {self._profile} has minimum {list(low)} and "
-                f"maximum {list(high)}",
+                f"shape {list(wanted)} of {name} is outside of profile {self._profile}: "
+                f"minimum {list(low)}, maximum {list(high)}",
             )
         self._shapes[name] = wanted
         return True

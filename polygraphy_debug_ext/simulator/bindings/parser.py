@@ -141,8 +141,7 @@ class OnnxParser(Bound):
             if elem_type == onnx.TensorProto.INT64 and of_binding(elem_type, available) != "INT64":
                 self._sink(
                     "WARNING",
-                    "Your ONNX model has been generated with INT64 weights, while TensorRT does not natively support INT64. "
-                    "Attempting to cast down to INT32.",
+                    f"Input {name} is INT64, which this TensorRT lacks: it becomes INT32.",
                 )
 
     def _fail(self, code: str, error: GraphError) -> bool:

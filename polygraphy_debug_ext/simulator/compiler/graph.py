@@ -152,7 +152,7 @@ def _check_operators(model: onnx.ModelProto) -> None:
     for index, node in enumerate(model.graph.node):
         if node.domain in STANDARD_DOMAINS and not onnx.defs.has(node.op_type):
             raise GraphError(
-                f"No importer registered for op: {node.op_type}.",
+                f"there is no importer for operator {node.op_type}",
                 node=index,
                 name=node.name,
                 operator=node.op_type,

@@ -140,9 +140,7 @@ class Tuner:
         if self.constraints.obey:
             raise BuildFailure("no_implementation", layer=layer.name + self.suffix)
         self.stopwatch.log.caution(
-            f"No implementation of layer {layer.name} obeys the requested constraints in strict mode. "
-            "No conforming implementation was found i.e. requested layer computation precision and output precision "
-            "types are ignored, using the fastest implementation."
+            f"Layer {layer.name} has no kernel in the requested precision: the request is ignored, and the fastest one is used."
         )
         return offered
 
