@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 import time
 from contextlib import ExitStack
@@ -13,7 +14,7 @@ from polygraphy.tools.args import ModelArgs
 from polygraphy.tools.debug.subtool.iterative_debug_args import ArtifactSortArgs, CheckCmdArgs
 
 from polygraphy_debug_ext.cli.front_door import guarded
-from polygraphy_debug_ext.cli.in_process import InProcessBuilder
+from polygraphy_debug_ext.cli.in_process import in_process_builder
 from polygraphy_debug_ext.cli.iteration_options import IterationArgs
 from polygraphy_debug_ext.cli.watching import LogObserver
 from polygraphy_debug_ext.errors import UsageError
@@ -24,6 +25,7 @@ from polygraphy_debug_ext.trials.artifacts import Artifacts
 from polygraphy_debug_ext.trials.ask import Question
 from polygraphy_debug_ext.trials.bench import Bench
 from polygraphy_debug_ext.trials.check import Command, CommandCheck
+from polygraphy_debug_ext.trials.guarding import Guard
 from polygraphy_debug_ext.trials.interruption import Interruption
 from polygraphy_debug_ext.trials.journal import now
 from polygraphy_debug_ext.trials.judge import Rules
@@ -33,6 +35,7 @@ from polygraphy_debug_ext.trials.loop import Limits, Loop
 from polygraphy_debug_ext.trials.processes import Nursery
 from polygraphy_debug_ext.trials.run_directory import Begun, Plan, begin, conclude, resume
 from polygraphy_debug_ext.trials.scratch import Scratch
+from polygraphy_debug_ext.trials.worker import Launch, WorkerBuilder
 
 if TYPE_CHECKING:
     import argparse
@@ -66,7 +69,8 @@ class BuildRun:
         self._args = args
         self._root = Path(groups[ArtifactSortArgs].output_dir)
         self._engine: str = groups[IterationArgs].iter_artifact_path
-        self._nursery = Nursery()
+        self._guard = Guard()
+        self._nursery = Nursery(self._guard.born, self._guard.gone)
         self._interruption = Interruption(self._nursery.kill_all)
         self._observer = LogObserver(
             show_output=groups[CheckCmdArgs].show_output,
@@ -75,11 +79,9 @@ class BuildRun:
 
     def run(self) -> int:
         """Check the options, hold the directory, build and check."""
-        self._require_sense()
-        checked = self._groups[CheckCmdArgs].check
-        if checked is not None:
-            self._command().require_startable()
         with ExitStack() as stack:
+            stack.callback(self._guard.close)
+            self._require_sense()
             stack.enter_context(locked(self._root, sys.argv))
             stack.enter_context(self._interruption.watched())
             stack.callback(self._nursery.end_all)
@@ -132,10 +134,17 @@ class BuildRun:
         )
 
     def _builder(self, begun: Begun) -> Builder:
-        del begun
-        from polygraphy_debug_ext.trt.build import EngineBuilder  # noqa: PLC0415
-
-        return InProcessBuilder(EngineBuilder(self._groups, Path(self._engine)), self._interruption)
+        # The worker needs descriptors that are passed on, which only POSIX has.
+        if self._args.in_process or os.name != "posix":
+            return in_process_builder(self._groups, self._engine, self._interruption)
+        return WorkerBuilder(
+            Launch(command=_worker_command(), arguments=_plain(self._args)),
+            self._nursery,
+            self._interruption,
+            Logs(root=self._root, stamp=begun.stamp),
+            self._observer.said,
+            timeout=self._args.build_timeout,
+        )
 
     def _checker(self, logs: Logs) -> Checker:
         stock = self._groups[CheckCmdArgs]
@@ -181,6 +190,8 @@ class BuildRun:
                 )
         if self._args.check_repeat < 1:
             raise UsageError(f"--check-repeat {self._args.check_repeat} would never check", "Give 1 or more.")
+        if self._groups[CheckCmdArgs].check is not None:
+            self._command().require_startable()
 
     def _settings(self) -> dict[str, Any]:
         """What a resumed run must share with the run before."""
@@ -202,3 +213,17 @@ def _limits(until: int | Verdict) -> Limits:
     if until is Verdict.BAD:
         return Limits(done=StopReason.FIRST_BAD, patience=_PATIENCE)
     return Limits(done=StopReason.ITERATIONS_DONE)
+
+
+def _worker_command() -> list[str]:
+    # As in Polygraphy's own script, the current directory is not on the path: what lies there must not be imported.
+    program = (
+        "import sys; sys.path[:] = [each for each in sys.path if each]; "
+        "from polygraphy_debug_ext.cli.worker_main import main; main(sys.argv[1:])"
+    )
+    return [sys.executable, "-u", "-c", program, str(os.getpid())]
+
+
+def _plain(args: argparse.Namespace) -> dict[str, Any]:
+    """The arguments without the tool that Polygraphy puts among them."""
+    return {name: value for name, value in vars(args).items() if name != "subcommand"}

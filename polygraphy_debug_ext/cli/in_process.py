@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from polygraphy.logger import G_LOGGER
 
 from polygraphy_debug_ext.errors import BuildError
 from polygraphy_debug_ext.model import BuildFailure, BuildResult, Reason
+from polygraphy_debug_ext.trt.build import EngineBuilder
 from polygraphy_debug_ext.trt.module import environment
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from polygraphy_debug_ext.model import Proposal
     from polygraphy_debug_ext.trials.interruption import Interruption
-    from polygraphy_debug_ext.trt.build import EngineBuilder
 
 #: Tells whoever builds which trial this is; `polygraphy-trt-sim --seed` depends on it.
 ITERATION = "POLYGRAPHY_DEBUG_ITERATION"
@@ -50,3 +53,10 @@ class InProcessBuilder:
     def close(self) -> None:
         """Nothing is left to do."""
         os.environ.pop(ITERATION, None)
+
+
+def in_process_builder(
+    groups: Mapping[type, Any], engine: str, interruption: Interruption
+) -> InProcessBuilder:
+    """Return a builder for these options."""
+    return InProcessBuilder(EngineBuilder(groups, Path(engine)), interruption)

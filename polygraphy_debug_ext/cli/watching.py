@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from polygraphy.logger import G_LOGGER
@@ -27,6 +28,14 @@ class LogObserver:
     def __init__(self, *, show_output: bool, hide_fail_output: bool) -> None:
         self._show_output = show_output
         self._hide_fail_output = hide_fail_output
+
+    def said(self, text: str, error: bool) -> None:  # noqa: FBT001 - it comes so from the worker
+        """Show a line of the build process as it is: it went through Polygraphy's log there."""
+        print(text, file=sys.stderr if error else sys.stdout)
+        log_file = getattr(G_LOGGER, "_log_file", None)
+        if log_file is not None:
+            log_file.write(f"{text}\n")
+            log_file.flush()
 
     def trial_starts(self, index: int) -> None:
         """Say so."""

@@ -55,6 +55,11 @@ class Logs:
         """The log of a trial: what its build said, or its check."""
         return self.root / "logs" / f"{self.stamp}_N{index}_{what}.log"
 
+    @property
+    def worker(self) -> Path:
+        """What the build processes of the run say, one after the other; the logs of the trials are cut from it."""
+        return self.root / "logs" / f"{self.stamp}_worker.log"
+
     @contextmanager
     def opened(self, index: int, what: str, heading: str = "") -> Iterator[Sink]:
         """Append to a log, beginning with a line that says what comes."""
