@@ -24,7 +24,8 @@ def hang() -> None:
     try:
         from polygraphy.tools.debug.debug import Debug  # noqa: PLC0415 - another Polygraphy may not have it
 
-        stock = Debug.get_subtools_impl
+        # One that it inherits would say nothing of its subtools.
+        stock = vars(Debug)["get_subtools_impl"]
         if not hasattr(stock, _MARK):
             Debug.get_subtools_impl = _with_ours(stock)
     except Exception as error:  # noqa: BLE001 - whatever is wrong, Polygraphy's own commands must go on working
