@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _MARK = "polygraphy_debug_ext"
 
+#: The newest Polygraphy that our subtools were tested with; a newer one is tried out first, which takes a few milliseconds.
+_TESTED = (0, 53, 6)
+
 
 def hang() -> None:
     """Add our subtools to the `debug` tool; say so, and leave it alone, if it is not as we know it."""
@@ -37,7 +40,9 @@ def _with_ours(stock: Callable[[Any], Subtools]) -> Callable[[Any], Subtools]:
     def get_subtools_impl(self: Any) -> Subtools:  # noqa: ANN401 - Polygraphy has no types
         title, subtools = stock(self)
         try:
-            ours = _tried(_our_subtools())
+            ours = _our_subtools()
+            if not _is_tested(polygraphy.__version__):
+                _try_out(ours)
         except Exception as error:  # noqa: BLE001 - as above
             _explain(error)
             return title, subtools
@@ -54,12 +59,16 @@ def _our_subtools() -> list[Any]:
     return [Build(), DiffTactics()]
 
 
-def _tried(tools: list[Any]) -> list[Any]:
-    """Return the tools if each can set up its parser; a fault found later would take stock subtools with it."""
+def _is_tested(version: str) -> bool:
+    numbers = version.split(".")
+    return all(number.isdecimal() for number in numbers) and tuple(map(int, numbers)) <= _TESTED
+
+
+def _try_out(tools: list[Any]) -> None:
+    """Let each tool set up its parser: a fault found later would take stock subtools with it."""
     subparsers = argparse.ArgumentParser(add_help=False).add_subparsers()
     for tool in tools:
         type(tool)().setup_parser(subparsers)
-    return tools
 
 
 def _explain(error: Exception) -> None:

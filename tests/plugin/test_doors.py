@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib.metadata import version
 
 import pytest
 
@@ -50,12 +49,19 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_polygraphy_of_another_shape_is_explained_and_goes_on_working(change: str) -> None:
-    before = f"import polygraphy.tools.registry\n{change}"
+    before = f"import polygraphy.tools.registry\npolygraphy.__version__ = '99.1.0'\n{change}"
     done = polygraphy("inspect", "data", "--help", before=before)
     assert done.returncode == 0
-    sentence = f"polygraphy-debug-ext {__version__} does not fit Polygraphy {version('polygraphy')}"
+    sentence = f"polygraphy-debug-ext {__version__} does not fit Polygraphy 99.1.0"
     assert (done.stdout + done.stderr).count(sentence) == 1
     assert "Install another version of either" in done.stdout + done.stderr
+
+
+def test_a_newer_polygraphy_of_the_same_shape_has_our_subtools() -> None:
+    before = "import polygraphy.tools.registry\npolygraphy.__version__ = '99.1.0'"
+    done = polygraphy("debug", "build", "--help", before=before)
+    assert "--build-failure" in done.stdout
+    assert "does not fit" not in done.stdout
 
 
 def test_registering_twice_changes_nothing() -> None:
