@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from polygraphy.logger import G_LOGGER
 from polygraphy.tools.args import ModelArgs
 from polygraphy.tools.debug.subtool.iterative_debug_args import ArtifactSortArgs, CheckCmdArgs
 
@@ -40,6 +40,7 @@ from polygraphy_debug_ext.trials.worker import Launch, WorkerBuilder
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
+    from datetime import datetime
 
     from polygraphy_debug_ext.model import Summary
     from polygraphy_debug_ext.trials.ports import Builder, Checker
@@ -72,10 +73,7 @@ class BuildRun:
         self._guard = Guard()
         self._nursery = Nursery(self._guard.born, self._guard.gone)
         self._interruption = Interruption(self._nursery.kill_all)
-        self._observer = LogObserver(
-            show_output=groups[CheckCmdArgs].show_output,
-            hide_fail_output=groups[CheckCmdArgs].hide_fail_output,
-        )
+        self._observer = self._make_observer()
 
     def run(self) -> int:
         """Check the options, hold the directory, build and check."""
@@ -92,12 +90,11 @@ class BuildRun:
 
     def _trials(self, stack: ExitStack) -> Summary:
         plan = Plan(settings=self._settings(), command=sys.argv)
-        stamp = time.strftime("%m-%d-%y_%H-%M-%S")
-        artifacts = self._artifacts(stamp)
+        artifacts = self._artifacts("")
         artifacts.require_distinct()
         if not self._args.resume:
             artifacts.require_absent()
-        begun = resume(self._root, plan) if self._args.resume else begin(self._root, plan, stamp)
+        begun = resume(self._root, plan) if self._args.resume else begin(self._root, plan, _stamp)
         stack.callback(begun.journal.close)
         builder = self._builder(begun)
         stack.callback(builder.close)
@@ -144,6 +141,19 @@ class BuildRun:
             Logs(root=self._root, stamp=begun.stamp),
             self._observer.said,
             timeout=self._args.build_timeout,
+        )
+
+    def _make_observer(self) -> LogObserver:
+        stock = self._groups[CheckCmdArgs]
+        if not sys.stdout.isatty() or G_LOGGER.module_severity.get() > G_LOGGER.FINISH:
+            return LogObserver(show_output=stock.show_output, hide_fail_output=stock.hide_fail_output)
+        from polygraphy_debug_ext.cli.progress import LiveObserver  # noqa: PLC0415 - it is for terminals only
+
+        until = self._until()
+        return LiveObserver(
+            None if isinstance(until, Verdict) else until,
+            show_output=stock.show_output,
+            hide_fail_output=stock.hide_fail_output,
         )
 
     def _checker(self, logs: Logs) -> Checker:
@@ -213,6 +223,11 @@ def _limits(until: int | Verdict) -> Limits:
     if until is Verdict.BAD:
         return Limits(done=StopReason.FIRST_BAD, patience=_PATIENCE)
     return Limits(done=StopReason.ITERATIONS_DONE)
+
+
+def _stamp(moment: datetime) -> str:
+    # What Polygraphy's `%x` and `%X` come to in the C locale, with dashes.
+    return moment.strftime("%m-%d-%y_%H-%M-%S")
 
 
 def _worker_command() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from polygraphy_debug_ext import __version__
@@ -13,7 +14,7 @@ from polygraphy_debug_ext.model import BuildFailure, FaultSite, Judgement, Reaso
 from polygraphy_debug_ext.trials.journal import DiskJournal, now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from polygraphy_debug_ext.trials.artifacts import Artifacts
@@ -40,16 +41,17 @@ class Plan:
     directory: str = field(default_factory=os.getcwd)
 
 
-def begin(root: Path, plan: Plan, stamp: str) -> Begun:
-    """Begin a new run, after those that the journal holds.
+def begin(root: Path, plan: Plan, time_of: Callable[[datetime], str]) -> Begun:
+    """Begin a new run, after those that the journal holds. `time_of` makes the stamp of a time.
 
     Raises:
         FormatError: if there is a journal that cannot be read.
         StorageError: if it cannot be written.
     """
     path = root / form.NAME
-    size = form.read(path).size if path.exists() else 0
-    journal = DiskJournal(path, size)
+    before = form.read(path) if path.exists() else form.Journal(runs=[], size=0)
+    stamp = _unused(root, {run.start.stamp for run in before.runs}, time_of)
+    journal = DiskJournal(path, before.size)
     journal.append(
         form.RunStarted(
             version=form.VERSION,
@@ -141,6 +143,14 @@ def trial_of(record: form.Record) -> Trial:
         seconds=judged.seconds,
         failure=failure,
     )
+
+
+def _unused(root: Path, used: set[str], time_of: Callable[[datetime], str]) -> str:
+    """The stamp of this second, or of the next one that no run had: clocks go backwards, and runs can be short."""
+    moment = datetime.now()  # noqa: DTZ005 - names have the local time, as in Polygraphy
+    while (stamp := time_of(moment)) in used or any(root.glob(f"*/*_{stamp}_N*")):
+        moment += timedelta(seconds=1)
+    return stamp
 
 
 def _require_same(start: form.RunStarted, plan: Plan) -> None:

@@ -36,6 +36,8 @@ _TICK: Final = 0.05
 #: Bytes of the worker's own log after which it is emptied between two trials.
 _LOG_LIMIT: Final = 64 * 2**20
 _CHUNK: Final = 2**20
+#: Seconds that a worker may take to load the network, if a build may not take longer.
+_START_LIMIT: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,7 @@ class WorkerBuilder:
         interruption: Ends the waiting for it.
         logs: Where the logs of the trials go, and its own.
         said: Called with each line for the terminal, and whether it is an error.
-        timeout: The seconds that it may take to answer.
+        timeout: The seconds that a build may take.
     """
 
     def __init__(
@@ -118,7 +120,7 @@ class WorkerBuilder:
         try:
             if self._worker is None:
                 self._started()
-            answer = self._asked(protocol.BuildTrial(trial=index))
+            answer = self._asked(protocol.BuildTrial(trial=index), self._timeout)
             if isinstance(answer, protocol.Failed):
                 failure = BuildFailure(reason=Reason.BUILD_ERROR, text=answer.problem)
         except BuildError as error:
@@ -153,7 +155,9 @@ class WorkerBuilder:
             ) from error
         with log:
             self._worker = _Worker(self._launch, self._nursery, log)
-        answer = self._asked(protocol.Load(arguments=dict(self._launch.arguments)))
+        # Loading is no build; but where somebody cares about time, it must end some day.
+        limit = None if self._timeout is None else max(self._timeout, _START_LIMIT)
+        answer = self._asked(protocol.Load(arguments=dict(self._launch.arguments)), limit)
         if isinstance(answer, protocol.Failed):
             self.close()
             raise BuildError(answer.problem, answer.remedy)
@@ -161,17 +165,17 @@ class WorkerBuilder:
             raise _Died(Reason.BUILD_CRASH, f"it answered {type(answer).__name__} when it should be ready")
         return answer
 
-    def _asked(self, request: protocol.Request) -> protocol.Answer:
+    def _asked(self, request: protocol.Request, timeout: float | None) -> protocol.Answer:
         """Return the answer to a request; lines for the terminal are passed on while it lasts."""
         worker = self._worker
         if worker is None:
             raise _Died(Reason.BUILD_CRASH, "it was not started")
-        deadline = None if self._timeout is None else time.monotonic() + self._timeout
+        deadline = None if timeout is None else time.monotonic() + timeout
         worker.send(request)
         while True:
             self._interruption.check()
             if deadline is not None and time.monotonic() > deadline:
-                raise _Died(Reason.BUILD_TIMEOUT, f"no answer after {self._timeout:g} s (--build-timeout)")
+                raise _Died(Reason.BUILD_TIMEOUT, f"no answer after {timeout:g} s (--build-timeout)")
             answer = worker.answer()
             if isinstance(answer, protocol.Said):
                 self._said(answer.text, answer.error)
