@@ -79,8 +79,8 @@ def _suspects(finding: Finding) -> Iterator[Line]:
 
 
 def _evidence(suspect: Suspect, finding: Finding) -> str:
-    others = [_name(tactic) for tactic in suspect.good_tactics]
-    instead = f"; good builds have {listed(tuple(others), 3)}" if others else "; no good build has this layer"
+    others = tuple(tactic.hex for tactic in suspect.good_tactics)
+    instead = f"; good builds have {listed(others, 3)}" if others else "; no good build has this layer"
     return (
         f"{_name(suspect.tactic)}: in {suspect.bad_builds} of {count(finding.bad_builds, 'bad build')}, "
         f"in {suspect.good_builds} of {count(finding.good_builds, 'good build')} ({suspect.strength.value}){instead}"

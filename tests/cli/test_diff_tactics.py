@@ -33,7 +33,7 @@ def test_suspects_are_shown_in_the_words_of_polygraphy_with_the_evidence(
     write_replays(tmp_path / "bad", assignment(conv1=-3, fc=4))
     status, lines = diff("--dir", tmp_path, cwd=tmp_path)
     tensor = "(TensorInfo(DataType.HALF, (1024, 32, 1), 1, 8),)"
-    suspect, others = "tactic 0xfffffffffffffffd", "tactic 0x0000000000000001, tactic 0x0000000000000002"
+    suspect, others = "tactic 0xfffffffffffffffd", "0x0000000000000001, 0x0000000000000002"
     assert status == 0
     assert lines == [
         "[I] Loaded 2 good tactic replays.",
