@@ -9,11 +9,13 @@ from polygraphy.logger import G_LOGGER
 
 from polygraphy_debug_ext.analysis import difference
 from polygraphy_debug_ext.cli.front_door import guarded, say
-from polygraphy_debug_ext.errors import UsageError
+from polygraphy_debug_ext.errors import FormatError, UsageError
 from polygraphy_debug_ext.formats.collection import Collection, collect
 from polygraphy_debug_ext.model import Outcome
 from polygraphy_debug_ext.reports import difference as report
+from polygraphy_debug_ext.reports.journal import journal_lines
 from polygraphy_debug_ext.reports.skipped import skipped
+from polygraphy_debug_ext.trials.audit import audit
 
 #: Exit status: bad builds were seen, but the evidence names no tactic.
 STATUS_INCONCLUSIVE: Final = 3
@@ -34,6 +36,8 @@ def _compare(directory: str | None, good: str | None, bad: str | None) -> int:
     good_set, bad_set = _load(good_path), _load(bad_path)
     for collection in (good_set, bad_set):
         _tell(collection)
+    if directory:
+        _audit(Path(directory), good_set, bad_set)
     finding = difference(good_set.assignments, bad_set.assignments)
     if finding.outcome is Outcome.NO_BUILDS:
         raise UsageError(f"No tactic replay in {good_path} or {bad_path}", _RECORD)
@@ -72,6 +76,18 @@ def _places(directory: str | None, good: str | None, bad: str | None) -> tuple[P
 def _load(place: Path) -> Collection:
     """Read what is at `place`; a directory of --dir that was never made holds nothing."""
     return collect(place) if place.exists() else Collection(place=place, assignments=())
+
+
+def _audit(root: Path, *collections: Collection) -> None:
+    """Say what does not fit the journal of the runs, if there is one. It is a help, not a condition."""
+    used = [Path(each.origin) for collection in collections for each in collection.assignments]
+    try:
+        audited = audit(root, used)
+    except FormatError as error:
+        G_LOGGER.warning(f"The journal is not used: {error.problem}. {error.remedy}")
+        return
+    if audited is not None:
+        say(journal_lines(str(root), audited.complaints, audited.unresolved))
 
 
 def _tell(collection: Collection) -> None:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from polygraphy_debug_ext.formats import journal
+
 if TYPE_CHECKING:
     from tests.conftest import MakeAssignment, WriteReplays
 
@@ -160,6 +162,37 @@ def test_different_networks_are_not_compared(
     status, lines = diff("--dir", tmp_path, cwd=tmp_path)
     assert status == 1
     assert "have no layer in common: they are of different networks" in lines[0]
+
+
+def test_a_journal_is_a_help_and_not_a_condition(
+    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+) -> None:
+    write_replays(tmp_path / "good", assignment(a=1))
+    write_replays(tmp_path / "bad", assignment(a=2))
+    (tmp_path / "trials.jsonl").write_text("nonsense\n")
+    status, lines = diff("--dir", tmp_path, cwd=tmp_path)
+    assert status == 0
+    assert lines[0].startswith(
+        f"[W] The journal is not used: {tmp_path}/trials.jsonl: not a journal of trials."
+    )
+    assert lines[-1].startswith("[I] Prime suspect")
+
+
+def test_a_replay_that_was_changed_after_a_run_filed_it_is_flagged(
+    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+) -> None:
+    (path,) = write_replays(tmp_path / "good", assignment(a=1)).iterdir()
+    write_replays(tmp_path / "bad", assignment(a=2))
+    placement = journal.Placement(source="replay.json", destination=f"good/{path.name}", digest="sha256:0")
+    events = [
+        journal.RunStarted(version=1, stamp="", time="", tool="", command=[], directory="", settings={}),
+        journal.TrialStarted(trial=0, time=""),
+        journal.TrialJudged(trial=0, verdict="good", reason="USER", seconds=1, placements=[placement]),
+    ]
+    (tmp_path / "trials.jsonl").write_bytes(b"".join(map(journal.encode, events)))
+    status, lines = diff("--dir", tmp_path, cwd=tmp_path)
+    assert status == 0
+    assert lines[1].strip() == f"{path}: was changed after it was filed"
 
 
 def test_tensorrt_is_never_imported(
