@@ -184,7 +184,7 @@ def test_a_replay_that_was_changed_after_a_run_filed_it_is_flagged(
     (path,) = write_replays(tmp_path / "good", assignment(a=1)).iterdir()
     write_replays(tmp_path / "bad", assignment(a=2))
     placement = journal.Placement(source="replay.json", destination=f"good/{path.name}", digest="sha256:0")
-    events = [
+    events: list[journal.Event] = [
         journal.RunStarted(version=1, stamp="", time="", tool="", command=[], directory="", settings={}),
         journal.TrialStarted(trial=0, time=""),
         journal.TrialJudged(trial=0, verdict="good", reason="USER", seconds=1, placements=[placement]),
