@@ -42,6 +42,7 @@ class Recorder:
             for context, choice in zip(contexts, choices, strict=True)
         }
         self.recorded = Assignment(layers=layers, source=Source.SELECTOR, fields=FIELDS)
+        G_LOGGER.info(f"Saving tactic replay file to {self._path}")
         self._write(self.recorded)
 
     def add_kernels(self, kernels: dict[str, str]) -> None:
