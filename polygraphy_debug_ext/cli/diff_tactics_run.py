@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from polygraphy.logger import G_LOGGER
 
 from polygraphy_debug_ext.analysis import difference
 from polygraphy_debug_ext.cli.front_door import guarded, say
 from polygraphy_debug_ext.errors import FormatError, UsageError
-from polygraphy_debug_ext.formats.collection import Collection, collect
-from polygraphy_debug_ext.model import Outcome
+from polygraphy_debug_ext.formats.collection import Collection, Skipped, collect
+from polygraphy_debug_ext.model import Outcome, Source
 from polygraphy_debug_ext.reports import difference as report
 from polygraphy_debug_ext.reports.journal import journal_lines
 from polygraphy_debug_ext.reports.skipped import skipped
 from polygraphy_debug_ext.trials.audit import audit
+
+if TYPE_CHECKING:
+    from polygraphy_debug_ext.model import Assignment
 
 #: Exit status: bad builds were seen, but the evidence names no tactic.
 STATUS_INCONCLUSIVE: Final = 3
@@ -33,7 +36,7 @@ def run(directory: str | None, good: str | None, bad: str | None) -> int:
 
 def _compare(directory: str | None, good: str | None, bad: str | None) -> int:
     good_path, bad_path = _places(directory, good, bad)
-    good_set, bad_set = _load(good_path), _load(bad_path)
+    good_set, bad_set = _of_one_kind(_load(good_path), _load(bad_path))
     for collection in (good_set, bad_set):
         _tell(collection)
     if directory:
@@ -78,6 +81,26 @@ def _load(place: Path) -> Collection:
     return collect(place) if place.exists() else Collection(place=place, assignments=())
 
 
+def _of_one_kind(good: Collection, bad: Collection) -> tuple[Collection, Collection]:
+    """Leave layer information out where there are replays: a trial may have left both, and is one build."""
+    sources = {each.source for side in (good, bad) for each in side.assignments}
+    if Source.LAYER_INFORMATION not in sources or len(sources) == 1:
+        return good, bad
+    return _without_layer_information(good), _without_layer_information(bad)
+
+
+def _without_layer_information(side: Collection) -> Collection:
+    kept = tuple(each for each in side.assignments if each.source is not Source.LAYER_INFORMATION)
+    left_out = tuple(
+        Skipped(
+            path=Path(each.origin), reason="layer information; there are tactic replays, which are compared"
+        )
+        for each in side.assignments
+        if each.source is Source.LAYER_INFORMATION
+    )
+    return Collection(place=side.place, assignments=kept, skipped=(*side.skipped, *left_out))
+
+
 def _audit(root: Path, *collections: Collection) -> None:
     """Say what does not fit the journal of the runs, if there is one. It is a help, not a condition."""
     used = [Path(each.origin) for collection in collections for each in collection.assignments]
@@ -93,8 +116,12 @@ def _audit(root: Path, *collections: Collection) -> None:
 def _tell(collection: Collection) -> None:
     """Say what was read (with -v), and what was left out."""
     for each in collection.assignments:
-        G_LOGGER.verbose(
-            f"{each.origin}: tactic replay (format of Polygraphy {each.variant}), {len(each.layers)} layers"
-        )
+        G_LOGGER.verbose(f"{each.origin}: {_kind(each)}, {len(each.layers)} layers")
     files = [(str(each.path.relative_to(collection.place)), each.reason) for each in collection.skipped]
     say(skipped(str(collection.place), files))
+
+
+def _kind(assignment: Assignment) -> str:
+    if assignment.source is Source.LAYER_INFORMATION:
+        return "layer information"
+    return f"tactic replay (format of Polygraphy {assignment.variant})"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polygraphy_debug_ext.errors import FormatError, NotThisFormatError
-from polygraphy_debug_ext.formats import replay
+from polygraphy_debug_ext.formats import layer_information, replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,23 +37,23 @@ class Collection:
 
 
 def collect(place: Path) -> Collection:
-    """Read the replay file at `place`, or all below it if it is a directory.
+    """Read the file at `place`, or all below it if it is a directory: tactic replays and layer information.
 
     Hidden files are passed over, as Polygraphy does, and links to directories are not followed.
 
     Raises:
-        FormatError: if there is nothing at `place`; if it is one file but not a replay; if any replay is damaged
+        FormatError: if there is nothing at `place`; if it is one file of another kind; if any is damaged
             (all of them are named: what they held is evidence, so that going on without them could blame an
             innocent tactic).
     """
     if not place.is_dir():
-        return Collection(place=place, assignments=(replay.read(place),))
+        return Collection(place=place, assignments=(_read(place),))
     assignments: list[Assignment] = []
     skipped: list[Skipped] = []
     damaged: list[FormatError] = []
     for path in _files(place):
         try:
-            assignments.append(replay.read(path))
+            assignments.append(_read(path))
         except NotThisFormatError as error:
             skipped.append(Skipped(path=path, reason=error.reason))
         except FormatError as error:
@@ -68,6 +68,18 @@ def collect(place: Path) -> Collection:
             place, "\n    ".join([f"{len(damaged)} files cannot be used", *lines]), damaged[0].remedy
         )
     return Collection(place=place, assignments=tuple(assignments), skipped=tuple(skipped))
+
+
+def _read(path: Path) -> Assignment:
+    """Read a file of any kind, by its content."""
+    try:
+        return replay.read(path)
+    except NotThisFormatError as error:
+        try:
+            return layer_information.read(path)
+        except NotThisFormatError as other:
+            # Layer information without tactics has more to say than that it is no replay.
+            raise other if other.reason.startswith("no tactic information") else error from None
 
 
 def _files(directory: Path) -> Iterator[Path]:

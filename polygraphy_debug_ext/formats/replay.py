@@ -254,8 +254,9 @@ def _sentence(error: msgspec.MsgspecError) -> str:
 
 def _layer_document(tactic: Tactic) -> dict[str, object]:
     document: dict[str, object] = {
-        "implementation": tactic.implementation,
-        "tactic": tactic.tactic,
+        # Polygraphy needs numbers; a kernel without an id is read back from here as tactic 0.
+        "implementation": tactic.implementation or 0,
+        "tactic": tactic.tactic or 0,
         "inputs": [_tensor_document(info) for info in tactic.inputs],
         "outputs": [_tensor_document(info) for info in tactic.outputs],
     }

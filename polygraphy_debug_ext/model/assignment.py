@@ -18,6 +18,7 @@ class Source(enum.Enum):
 
     SELECTOR = "selector"
     REPLAY = "replay"
+    LAYER_INFORMATION = "layer information"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

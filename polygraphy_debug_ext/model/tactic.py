@@ -1,6 +1,6 @@
 """A tactic: the implementation and tactic id that TensorRT chose for a layer, with the layouts of its tensors.
 
-Ids reach us as signed or unsigned integers, depending on who wrote them; they are compared as unsigned ones
+Some sources name the kernel only. Ids reach us as signed or unsigned integers, depending on who wrote them; they are compared as unsigned ones
 (32 bits for the implementation, 64 bits for the tactic), and printed as Polygraphy prints them (signed tactic).
 """
 
@@ -60,12 +60,12 @@ ALL_FIELDS = frozenset(Field)
 class Tactic:
     """What was chosen for one layer.
 
-    `implementation` and `tactic` are kept as the source wrote them; `kernel` (name), `time_ms` and `cache_key` ride along.
-    Two tactics are the same if their `identity` is.
+    `implementation` and `tactic` are kept as the source wrote them, and are None where it does not tell; `kernel` (name),
+    `time_ms` and `cache_key` ride along. Two tactics are the same if their `identity` is.
     """
 
-    implementation: int
-    tactic: int
+    implementation: int | None
+    tactic: int | None
     inputs: tuple[TensorInfo, ...] = ()
     outputs: tuple[TensorInfo, ...] = ()
     kernel: str | None = None
@@ -74,20 +74,26 @@ class Tactic:
 
     @property
     def hex(self) -> str:
-        """The tactic id as the build log prints it: `0x` and 16 digits."""
-        return f"0x{self.tactic & TACTIC_MASK:016x}"
+        """The tactic id as the build log prints it: `0x` and 16 digits; empty where it is not known."""
+        return "" if self.tactic is None else f"0x{self.tactic & TACTIC_MASK:016x}"
 
     def identity(self, fields: frozenset[Field] = ALL_FIELDS) -> Hashable:
         """What makes this tactic differ from another, comparing only `fields` of its tensors."""
+        if self.tactic is None:
+            # Inside a Myelin graph an engine tells the kernel and nothing else.
+            return self.kernel
         return (
-            self.implementation & IMPLEMENTATION_MASK,
+            None if self.implementation is None else self.implementation & IMPLEMENTATION_MASK,
             self.tactic & TACTIC_MASK,
             tuple(info.identity(fields) for info in self.inputs) if fields else (),
             tuple(info.identity(fields) for info in self.outputs) if fields else (),
         )
 
     def __str__(self) -> str:
-        """As Polygraphy prints it."""
+        """As Polygraphy prints it, where it could have recorded it."""
+        if self.tactic is None or self.implementation is None:
+            known = [f"Tactic: {self.tactic}"] if self.tactic is not None else []
+            return f"({', '.join([*known, f'Kernel: {self.kernel}'])})"
         # Python prints a tuple of one with a trailing comma, and so does Polygraphy.
         ends = [
             f"({', '.join(map(str, infos))}{',' * (len(infos) == 1)})"

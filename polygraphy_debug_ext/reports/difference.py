@@ -79,7 +79,7 @@ def _suspects(finding: Finding) -> Iterator[Line]:
 
 
 def _evidence(suspect: Suspect, finding: Finding) -> str:
-    others = tuple(tactic.hex for tactic in suspect.good_tactics)
+    others = tuple(tactic.hex or tactic.kernel or "" for tactic in suspect.good_tactics)
     instead = f"; good builds have {listed(others, 3)}" if others else "; no good build has this layer"
     return (
         f"{_name(suspect.tactic)}: in {suspect.bad_builds} of {count(finding.bad_builds, 'bad build')}, "
@@ -142,4 +142,6 @@ def _no_difference(finding: Finding) -> Iterator[Line]:
 
 
 def _name(tactic: Tactic) -> str:
+    if tactic.tactic is None:
+        return f"kernel {printable(tactic.kernel or '')}"
     return f"tactic {tactic.hex}" + (f" ({printable(tactic.kernel)})" if tactic.kernel else "")

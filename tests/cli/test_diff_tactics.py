@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -162,6 +163,29 @@ def test_different_networks_are_not_compared(
     status, lines = diff("--dir", tmp_path, cwd=tmp_path)
     assert status == 1
     assert "have no layer in common: they are of different networks" in lines[0]
+
+
+def test_layer_information_is_compared_where_there_are_no_replays(cases: Path, tmp_path: Path) -> None:
+    root = cases / "12-replay-identical-myelin-hides-it"
+    status, lines = diff("--dir", root / "layerinfo", cwd=tmp_path)
+    assert status == 0
+    assert lines[-1].startswith("[I] Prime suspect: kernel sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_")
+    assert " at layer /attn/0/q/MatMul: " in lines[-1]
+    shutil.copytree(root, tmp_path / "both")
+    for side in ("good", "bad"):
+        for path in (tmp_path / "both" / "layerinfo" / side).iterdir():
+            path.rename(tmp_path / "both" / "replays" / side / path.name)
+    status, lines = diff("--dir", tmp_path / "both" / "replays", cwd=tmp_path)
+    assert status == 3
+    assert sum("layer information; there are tactic replays" in line for line in lines) == 4
+
+
+def test_engines_without_tactics_say_how_to_rebuild_them(cases: Path, tmp_path: Path) -> None:
+    path = cases / "08-layerinfo-names-only" / "li.json"
+    status, lines = diff("--good", path, "--bad", path, cwd=tmp_path)
+    assert status == 1
+    assert "no tactic information: built with profiling verbosity LAYER_NAMES_ONLY" in lines[0]
+    assert "--profilingVerbosity=detailed" in lines[1]
 
 
 def test_a_journal_is_a_help_and_not_a_condition(
