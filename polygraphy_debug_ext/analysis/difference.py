@@ -59,6 +59,8 @@ def _choices(assignments: Iterable[Assignment], fields: frozenset[Field]) -> _Ch
     choices = _Choices()
     for assignment in assignments:
         for layer, tactic in assignment.layers.items():
+            if tactic.swallowed:
+                continue
             choice = (layer, tactic.identity(fields))
             choices.builds[choice] += 1
             # A record that knows the name of the kernel says more than one that does not.

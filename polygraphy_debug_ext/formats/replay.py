@@ -2,12 +2,14 @@
 
 Dialects are named by a Polygraphy version that writes them: 0.29 (old type markers), 0.33 (format and data type per
 tensor), 0.43 (with strides), 0.47 (objects), 0.49 (objects without a tensor format; what we write). Ours has further
-keys, which Polygraphy ignores: `kernel`, `time_ms` and `cache_key` of a layer, and `metadata` of the file.
+keys, which Polygraphy ignores: `kernel`, `time_ms`, `cache_key`, `witnesses` and `known_by` ("kernel" or
+"tactic": what else would identify it is not known, and written as 0) of a layer; `metadata` and `timing_cache` (base64 of zlib of a serialized cache) of the file.
 """
 
 from __future__ import annotations
 
 import re
+import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -15,13 +17,16 @@ import msgspec
 from polygraphy_debug_ext.errors import FormatError, NotThisFormatError
 from polygraphy_debug_ext.formats.reading import position, read_text_bytes
 from polygraphy_debug_ext.formats.writing import write_atomically
-from polygraphy_debug_ext.model import Assignment, Field, Source, Tactic, TensorInfo
+from polygraphy_debug_ext.model import Assignment, Field, Source, Tactic, TensorInfo, Witness
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 #: Version of the `metadata` that we write; files without it come from Polygraphy.
 FORMAT_VERSION: Final = 1
+
+#: Caches seen take up to a few megabytes; with compiled code in them, some hundred.
+TIMING_CACHE_LIMIT: Final = 512 * 2**20
 
 _REMEDY: Final = "Remove the file, or record it again with --save-tactics."
 
@@ -55,6 +60,8 @@ class _Algorithm(msgspec.Struct, frozen=True):
     kernel: str | None = None
     time_ms: float | None = None
     cache_key: str | None = None
+    witnesses: list[Witness] = []
+    known_by: str | None = None
 
 
 class _Metadata(msgspec.Struct, frozen=True):
@@ -68,6 +75,7 @@ class _File(msgspec.Struct, frozen=True):
     polygraphy_class: str | None = None
     legacy_marker: str | None = msgspec.field(name="__polygraphy_encoded_TacticReplayData", default=None)
     metadata: _Metadata | None = None
+    timing_cache: bytes | None = None
 
 
 _FILE_DECODER: Final = msgspec.json.Decoder(_File)
@@ -113,6 +121,7 @@ def read(path: Path) -> Assignment:
         variant=variant,
         fields=_FIELDS[variant],
         metadata=dict(file.metadata.environment) if file.metadata else {},
+        timing_cache=None if file.timing_cache is None else _inflated(path, file.timing_cache),
     )
 
 
@@ -122,7 +131,7 @@ def write(path: Path, assignment: Assignment) -> None:
     Raises:
         OSError: if the file cannot be written; the file that was there is whole then.
     """
-    document = {
+    document: dict[str, object] = {
         "replay": {name: _layer_document(tactic) for name, tactic in assignment.layers.items()},
         "metadata": {
             "format_version": FORMAT_VERSION,
@@ -131,6 +140,8 @@ def write(path: Path, assignment: Assignment) -> None:
         },
         "polygraphy_class": "TacticReplayData",
     }
+    if assignment.timing_cache is not None:
+        document["timing_cache"] = zlib.compress(assignment.timing_cache)
     write_atomically(path, msgspec.json.format(msgspec.json.encode(document), indent=4))
 
 
@@ -145,14 +156,16 @@ def _read_layer(path: Path, name: str, raw: bytes, dialects: set[str]) -> Tactic
     ):
         if not low <= value < high:
             raise FormatError(path, f"layer {name!r}: {field} {value} is out of range", _REMEDY)
+    by_kernel = algorithm.known_by == "kernel"
     return Tactic(
-        implementation=algorithm.implementation,
-        tactic=algorithm.tactic,
+        implementation=None if by_kernel or algorithm.known_by == "tactic" else algorithm.implementation,
+        tactic=None if by_kernel else algorithm.tactic,
         inputs=_read_tensors(path, name, algorithm.inputs, dialects),
         outputs=_read_tensors(path, name, algorithm.outputs, dialects),
         kernel=algorithm.kernel,
         time_ms=algorithm.time_ms,
         cache_key=algorithm.cache_key,
+        witnesses=frozenset(algorithm.witnesses),
     )
 
 
@@ -214,6 +227,20 @@ def _source(path: Path, metadata: _Metadata | None) -> Source:
         ) from error
 
 
+def _inflated(path: Path, data: bytes) -> bytes:
+    """Return the timing cache; a few bytes could stand for more than fits into memory."""
+    inflater = zlib.decompressobj()
+    try:
+        cache = inflater.decompress(data, TIMING_CACHE_LIMIT)
+    except zlib.error as error:
+        raise FormatError(path, f"timing_cache: damaged ({error})", _REMEDY) from error
+    if inflater.unconsumed_tail:
+        raise FormatError(path, f"timing_cache: more than the limit of {TIMING_CACHE_LIMIT} bytes", _REMEDY)
+    if not inflater.eof:
+        raise FormatError(path, "timing_cache: truncated", _REMEDY)
+    return cache
+
+
 def _not_decoded(path: Path, data: bytes, error: msgspec.MsgspecError) -> FormatError:
     """Tell a damaged replay, which must not be lost, from a file of another kind, which may lie beside it."""
     if isinstance(error, msgspec.ValidationError):
@@ -254,13 +281,19 @@ def _sentence(error: msgspec.MsgspecError) -> str:
 
 def _layer_document(tactic: Tactic) -> dict[str, object]:
     document: dict[str, object] = {
-        # Polygraphy needs numbers; a kernel without an id is read back from here as tactic 0.
+        # Polygraphy needs numbers, also where there are none.
         "implementation": tactic.implementation or 0,
         "tactic": tactic.tactic or 0,
         "inputs": [_tensor_document(info) for info in tactic.inputs],
         "outputs": [_tensor_document(info) for info in tactic.outputs],
     }
     extras = {"kernel": tactic.kernel, "time_ms": tactic.time_ms, "cache_key": tactic.cache_key}
+    if tactic.witnesses:
+        document["witnesses"] = sorted(witness.value for witness in tactic.witnesses)
+    if tactic.tactic is None:
+        document["known_by"] = "kernel"
+    elif tactic.implementation is None:
+        document["known_by"] = "tactic"
     document.update({key: value for key, value in extras.items() if value is not None})
     document["polygraphy_class"] = "Algorithm"
     return document

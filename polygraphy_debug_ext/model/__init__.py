@@ -9,7 +9,7 @@ Records are frozen; nothing here reads a file, starts a process or knows TensorR
 
 from polygraphy_debug_ext.model.assignment import Assignment, Source
 from polygraphy_debug_ext.model.finding import Finding, Outcome, Strength, Suspect
-from polygraphy_debug_ext.model.tactic import Field, Tactic, TensorInfo
+from polygraphy_debug_ext.model.tactic import Field, Tactic, TensorInfo, Witness
 from polygraphy_debug_ext.model.trial import (
     BuildFailure,
     BuildResult,
@@ -41,4 +41,5 @@ __all__ = [
     "TensorInfo",
     "Trial",
     "Verdict",
+    "Witness",
 ]

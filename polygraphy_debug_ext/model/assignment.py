@@ -19,6 +19,7 @@ class Source(enum.Enum):
     SELECTOR = "selector"
     REPLAY = "replay"
     LAYER_INFORMATION = "layer information"
+    TIMING_CACHE = "timing cache"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,8 @@ class Assignment:
     """Layer name to tactic, of one build.
 
     `origin` names where it was read from (a path), `variant` the dialect of its format; `fields` are the tensor
-    properties that this dialect records.
+    properties that this dialect records. `timing_cache` is the serialized cache of the build, from which its tactics can be
+    forced again.
     """
 
     layers: Mapping[str, Tactic]
@@ -35,6 +37,7 @@ class Assignment:
     variant: str = ""
     fields: frozenset[Field] = ALL_FIELDS
     metadata: Mapping[str, object] = field(default_factory=dict)
+    timing_cache: bytes | None = None
 
     def __post_init__(self) -> None:
         """Freeze the mappings: the order of the layers is part of the record."""

@@ -27,6 +27,14 @@ class Field(enum.Enum):
     COMPONENTS = "components_per_element"
 
 
+class Witness(enum.Enum):
+    """Who says that a layer has a tactic; only the engine says what is really in it."""
+
+    CACHE = "cache"
+    LOG = "log"
+    ENGINE = "engine"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorInfo:
     """Data type and layout of one input or output; what the source does not record is None.
@@ -61,7 +69,7 @@ class Tactic:
     """What was chosen for one layer.
 
     `implementation` and `tactic` are kept as the source wrote them, and are None where it does not tell; `kernel` (name),
-    `time_ms` and `cache_key` ride along. Two tactics are the same if their `identity` is.
+    `time_ms`, `cache_key` and `witnesses` ride along. Two tactics are the same if their `identity` is.
     """
 
     implementation: int | None
@@ -71,6 +79,12 @@ class Tactic:
     kernel: str | None = None
     time_ms: float | None = None
     cache_key: str | None = None
+    witnesses: frozenset[Witness] = frozenset()
+
+    @property
+    def swallowed(self) -> bool:
+        """Whether it was picked for an op that a fusion replaced in the engine: it is not in use, and forcing it is void."""
+        return bool(self.witnesses) and Witness.ENGINE not in self.witnesses
 
     @property
     def hex(self) -> str:

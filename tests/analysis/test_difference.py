@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polygraphy_debug_ext.analysis import difference
-from polygraphy_debug_ext.model import Assignment, Field, Outcome, Source, Strength, Tactic, TensorInfo
+from polygraphy_debug_ext.model import (
+    Assignment,
+    Field,
+    Outcome,
+    Source,
+    Strength,
+    Tactic,
+    TensorInfo,
+    Witness,
+)
 
 if TYPE_CHECKING:
     from tests.conftest import MakeAssignment
@@ -93,6 +102,18 @@ def test_only_what_all_records_know_is_compared() -> None:
     assert difference([old], [new]).not_compared == {Field.STRIDES}
     assert difference([new], [other]).outcome is Outcome.SUSPECTS
     assert not difference([new], [other]).not_compared
+
+
+def test_a_pick_that_a_fusion_swallowed_is_no_suspect() -> None:
+    def build(tactic: int, *witnesses: Witness) -> Assignment:
+        layers = {"qk": Tactic(implementation=1, tactic=tactic, witnesses=frozenset(witnesses))}
+        return Assignment(
+            layers={**layers, "a": Tactic(implementation=1, tactic=0)}, source=Source.TIMING_CACHE
+        )
+
+    swallowed = (Witness.CACHE, Witness.LOG)
+    assert difference([build(1, *swallowed)], [build(2, *swallowed)]).outcome is Outcome.NO_DIFFERENCE
+    assert difference([build(1, *Witness)], [build(2, *Witness)]).outcome is Outcome.SUSPECTS
 
 
 def test_a_record_that_knows_the_kernel_names_it_for_all(assignment: MakeAssignment) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from polygraphy_debug_ext.errors import FormatError, NotThisFormatError
 from polygraphy_debug_ext.formats import replay
-from polygraphy_debug_ext.model import Assignment, Field, Source, Tactic, TensorInfo
+from polygraphy_debug_ext.model import Assignment, Field, Source, Tactic, TensorInfo, Witness
 
 if TYPE_CHECKING:
     from tests.conftest import MakeAssignment
@@ -77,6 +79,46 @@ def test_what_is_written_is_read_back_whole(tmp_path: Path) -> None:
     assert list(read.layers) == ["b, with -> arrow", "a"]
     assert read.source is Source.SELECTOR
     assert read.metadata == {"tensorrt": "10.13.3.9"}
+
+
+def test_what_the_timing_cache_source_records_is_read_back_whole(tmp_path: Path) -> None:
+    layers = {
+        "fc": Tactic(
+            implementation=0x80000023, tactic=0x665DED9ABBF88, cache_key="0x1", witnesses=frozenset(Witness)
+        ),
+        "kgen": Tactic(
+            implementation=None, tactic=None, kernel="__myl_Add_0x1", witnesses=frozenset({Witness.ENGINE})
+        ),
+        "conv": Tactic(implementation=None, tactic=5, kernel="sm80_x", witnesses=frozenset({Witness.ENGINE})),
+    }
+    written = Assignment(layers=layers, source=Source.TIMING_CACHE, timing_cache=bytes(range(256)) * 10)
+    replay.write(tmp_path / "replay.json", written)
+    read = replay.read(tmp_path / "replay.json")
+    assert read.layers == layers
+    assert read.timing_cache == written.timing_cache
+    assert read.source is Source.TIMING_CACHE
+
+
+@pytest.mark.parametrize(
+    ("cache", "message"),
+    [
+        ('"eJw"', "timing_cache: "),
+        ('"AAAA"', r"timing_cache: damaged"),
+        (json.dumps(base64.b64encode(zlib.compress(b"x" * 100)[:-6]).decode()), "timing_cache: truncated"),
+        (
+            json.dumps(base64.b64encode(zlib.compress(b"x" * 5000)).decode()),
+            "timing_cache: more than the limit of 4096",
+        ),
+    ],
+)
+def test_a_damaged_timing_cache_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: str, message: str
+) -> None:
+    monkeypatch.setattr(replay, "TIMING_CACHE_LIMIT", 4096)
+    path = tmp_path / "replay.json"
+    path.write_text(f'{{"replay": {{}}, "timing_cache": {cache}, "polygraphy_class": "TacticReplayData"}}')
+    with pytest.raises(FormatError, match=message):
+        replay.read(path)
 
 
 def test_writing_over_a_file_leaves_nothing_beside_it(tmp_path: Path, assignment: MakeAssignment) -> None:
