@@ -5,36 +5,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import queue
 import shlex
 import shutil
 import subprocess
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
 from polygraphy_debug_ext.errors import UsageError
 from polygraphy_debug_ext.model import Judgement, Reason, Verdict
 from polygraphy_debug_ext.trials.capture import Ends, Scan
 from polygraphy_debug_ext.trials.judge import Rules, judge
 from polygraphy_debug_ext.trials.ports import CheckRun
+from polygraphy_debug_ext.trials.streams import chunks, wait_a_tick
 
 if TYPE_CHECKING:
     from polygraphy_debug_ext.trials.interruption import Interruption
     from polygraphy_debug_ext.trials.logs import Logs, Sink
     from polygraphy_debug_ext.trials.processes import Nursery
 
-#: How often a wait looks whether the run is to end.
-_TICK: Final = 0.05
 #: How long the output may go on after the check itself has ended and all that it started was killed.
 _DRAIN: Final = 1.0
 
-#: How much of the output is taken at once.
-_CHUNK: Final = 2**16
 
 _REMEDY: Final = "Correct the command after --check; it is run without a shell."
 
@@ -175,21 +169,23 @@ class CommandCheck:
         """Take the output until the check ends; the exit status is None if it did not in time."""
         patterns = self.rules.fail_regexes or ()
         output = Output(stdout=Ends(), stderr=Ends(), scans=(Scan(patterns), Scan(patterns)))
-        chunks = _Chunks(process)
         clock = _Clock(self.timeout)
-        while chunks.open and not clock.expired(process):
-            self.interruption.check()
-            stream, chunk = chunks.next()
-            if stream is not None:
-                output.feed(stream, chunk)
-                log.feed(chunk)
-            if clock.let_go(process, idle=stream is None):
-                # The check is over, but what it started holds the pipe.
-                self.nursery.end(process)
+        coming = chunks(process)
+        try:
+            while coming.open and not clock.expired(process):
+                self.interruption.check()
+                came = coming.next()
+                for stream, chunk in came:
+                    output.feed(stream, chunk)
+                    log.feed(chunk)
+                if coming.open and clock.let_go(process, idle=not came):
+                    # The check is over, but what it started holds the pipe.
+                    self.nursery.end(process)
+        finally:
+            coming.close()
         while process.poll() is None and not clock.expired(process):
             self.interruption.check()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=_TICK)
+            wait_a_tick(process)
         for scan in output.scans:
             scan.feed(b"", final=True)
         return output, process.poll()
@@ -219,31 +215,3 @@ class _Clock:
         self._ended = self._ended or now
         self._let_go = idle or now - self._ended > _DRAIN
         return self._let_go
-
-
-class _Chunks:
-    """The output of a process as it comes: which stream (0 or 1), and what."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._queue: queue.Queue[tuple[int, bytes]] = queue.Queue(maxsize=32)
-        streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
-        self.open = len(streams)
-        for number, stream in enumerate(streams):
-            threading.Thread(target=self._read, args=(number, stream), daemon=True).start()
-
-    def next(self) -> tuple[int | None, bytes]:
-        """Return the next chunk; no stream if nothing came for a while, or a stream ended."""
-        try:
-            stream, chunk = self._queue.get(timeout=_TICK)
-        except queue.Empty:
-            return None, b""
-        if not chunk:
-            self.open -= 1
-            return None, b""
-        return stream, chunk
-
-    def _read(self, number: int, stream: IO[bytes]) -> None:
-        with stream:
-            while chunk := os.read(stream.fileno(), _CHUNK):
-                self._queue.put((number, chunk))
-        self._queue.put((number, b""))

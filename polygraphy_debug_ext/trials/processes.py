@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_TASKS = "/proc/self/task"
 
 
 class Nursery:
@@ -104,9 +104,10 @@ def _prctl(option: int, value: int) -> None:
 def _own_children() -> set[int]:
     """The ids of our children, where that can be said cheaply (Linux)."""
     found: set[int] = set()
-    for listing in Path("/proc/self/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found.update(map(int, listing.read_text().split()))
+    with contextlib.suppress(OSError):
+        for task in os.listdir(_TASKS):  # noqa: PTH208 - this runs after each check
+            with contextlib.suppress(OSError), open(f"{_TASKS}/{task}/children", "rb") as listing:  # noqa: PTH123
+                found.update(map(int, listing.read().split()))
     return found
 
 

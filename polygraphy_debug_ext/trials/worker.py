@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
+import select
 import subprocess
-import threading
 import time
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -23,6 +22,7 @@ from polygraphy_debug_ext.formats import build_log
 from polygraphy_debug_ext.model import BuildFailure, BuildResult, Reason
 from polygraphy_debug_ext.trials import protocol
 from polygraphy_debug_ext.trials.judge import signal_text
+from polygraphy_debug_ext.trials.streams import TICK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from polygraphy_debug_ext.trials.logs import Logs
     from polygraphy_debug_ext.trials.processes import Nursery
 
-_TICK: Final = 0.05
 #: Bytes of the worker's own log after which it is emptied between two trials.
 _LOG_LIMIT: Final = 64 * 2**20
 _CHUNK: Final = 2**20
@@ -232,8 +231,8 @@ class _Worker:
             ) from error
         finally:
             os.close(writing)
-        self._answers: queue.Queue[bytes] = queue.Queue()
-        threading.Thread(target=self._read, args=(reading,), daemon=True).start()
+        self._answers = reading
+        self._pending = bytearray()
 
     def send(self, request: protocol.Request) -> None:
         """Put a request; that nobody takes it is found out when nobody answers."""
@@ -248,12 +247,9 @@ class _Worker:
         Raises:
             _Died: if there will be none.
         """
-        try:
-            line = self._answers.get(timeout=_TICK)
-        except queue.Empty:
+        line = self._line()
+        if line is None:
             return None
-        if not line:
-            raise _Died(Reason.BUILD_CRASH, self._death())
         try:
             return protocol.ANSWERS.decode(line)
         except msgspec.MsgspecError as error:
@@ -265,6 +261,7 @@ class _Worker:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
         nursery.end(self._process)
+        os.close(self._answers)
 
     def _death(self) -> str:
         try:
@@ -277,11 +274,22 @@ class _Worker:
         # Nobody but the kernel sends this one unasked.
         return f"{text}, as when memory runs out" if text.endswith("(SIGKILL)") else text
 
-    def _read(self, descriptor: int) -> None:
-        with open(descriptor, "rb") as answers:
-            for line in answers:
-                self._answers.put(line)
-        self._answers.put(b"")
+    def _line(self) -> bytes | None:
+        """Return the next line; none if it did not come for a while."""
+        end = self._pending.find(b"\n")
+        if end < 0:
+            if not select.select([self._answers], [], [], TICK)[0]:
+                return None
+            chunk = os.read(self._answers, _CHUNK)
+            if not chunk:
+                raise _Died(Reason.BUILD_CRASH, self._death())
+            self._pending += chunk
+            end = self._pending.find(b"\n")
+            if end < 0:
+                return None
+        line = bytes(self._pending[:end])
+        del self._pending[: end + 1]
+        return line
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
