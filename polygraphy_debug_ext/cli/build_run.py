@@ -133,7 +133,7 @@ class BuildRun:
     def _builder(self, begun: Begun) -> Builder:
         # The worker needs descriptors that are passed on, which only POSIX has.
         if self._args.in_process or os.name != "posix":
-            return in_process_builder(self._groups, self._engine, self._interruption)
+            return in_process_builder(self._groups, self._args, self._interruption)
         return WorkerBuilder(
             Launch(command=_worker_command(), arguments=_plain(self._args)),
             self._nursery,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polygraphy.logger import G_LOGGER
@@ -15,6 +14,7 @@ from polygraphy_debug_ext.trt.build import EngineBuilder
 from polygraphy_debug_ext.trt.module import environment
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Mapping
 
     from polygraphy_debug_ext.model import Proposal
@@ -56,7 +56,7 @@ class InProcessBuilder:
 
 
 def in_process_builder(
-    groups: Mapping[type, Any], engine: str, interruption: Interruption
+    groups: Mapping[type, Any], args: argparse.Namespace, interruption: Interruption
 ) -> InProcessBuilder:
     """Return a builder for these options."""
-    return InProcessBuilder(EngineBuilder(groups, Path(engine)), interruption)
+    return InProcessBuilder(EngineBuilder(groups, args), interruption)

@@ -58,6 +58,25 @@ class TrialArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
             "the iteration is neither good nor bad. 125 is a common choice, as in `git bisect run`.",
         )
         add(
+            "--tactic-source",
+            choices=["auto", "selector", "cache", "log"],
+            default="auto",
+            help="Where --save-tactics learns what was chosen: from TensorRT's algorithm selector (up to TensorRT 10), from the "
+            "editable timing cache (10.8 and later), or from the layers of the engine only ('log'; cannot be forced). "
+            "'auto' takes the cache where there is one, else the selector, else the engine.",
+        )
+        add(
+            "--require-honoured",
+            action="store_true",
+            help="Fail a build in which a tactic of --load-tactics was not honoured. Otherwise it is listed, and left free.",
+        )
+        add(
+            "--ignore-timing-cache-mismatch",
+            action="store_true",
+            help="Force the tactics of --load-tactics through their timing cache even if it was made on another device or with "
+            "another CUDA.",
+        )
+        add(
             "--resume",
             action="store_true",
             help="Go on with the last run in --artifacts-dir. All options must be the same, only --until may differ.",

@@ -12,7 +12,6 @@ import signal
 import sys
 import time
 from argparse import Namespace
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from polygraphy.exception import PolygraphyException
@@ -117,7 +116,7 @@ class Service:
                     group.parse(args)
         groups[LoggerArgs].parse(args)
         log_everything(write_log)
-        self._builder = EngineBuilder(groups, Path(args.iter_artifact_path))
+        self._builder = EngineBuilder(groups, args)
         self._builder.load()
 
 

@@ -19,6 +19,7 @@ class Source(enum.Enum):
     SELECTOR = "selector"
     REPLAY = "replay"
     LAYER_INFORMATION = "layer information"
+    ENGINE = "engine"
     TIMING_CACHE = "timing cache"
 
 

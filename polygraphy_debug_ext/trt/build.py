@@ -17,13 +17,16 @@ from polygraphy.tools.args import (
 from polygraphy.tools.args import util as args_util
 
 from polygraphy_debug_ext.errors import BuildError
-from polygraphy_debug_ext.formats import replay
-from polygraphy_debug_ext.trt import layer_information
+from polygraphy_debug_ext.trt.handlers import TacticOptions, handler
+from polygraphy_debug_ext.trt.layer_information import layers_of
+from polygraphy_debug_ext.trt.logger import listen
 from polygraphy_debug_ext.trt.module import tensorrt
-from polygraphy_debug_ext.trt.selector import Recorder, Replayer, adapt
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Mapping
+
+    from polygraphy_debug_ext.trt.logger import Listener
 
 
 class EngineBuilder:
@@ -31,17 +34,25 @@ class EngineBuilder:
 
     Args:
         groups: Polygraphy's argument groups, after parsing.
-        engine: Where engines are written.
+        args: The arguments themselves.
     """
 
-    def __init__(self, groups: Mapping[type, Any], engine: Path) -> None:
+    def __init__(self, groups: Mapping[type, Any], args: Namespace) -> None:
         self._groups = groups
-        self._engine = engine
+        self._engine = args.iter_artifact_path
         config = groups[TrtConfigArgs]
+        self._options = TacticOptions(
+            save=None if config.save_tactics is None else Path(config.save_tactics),
+            load=None if config.load_tactics is None else Path(config.load_tactics),
+            source=args.tactic_source,
+            require_honoured=args.require_honoured,
+            ignore_mismatch=args.ignore_timing_cache_mismatch,
+            timing_cache=config.load_timing_cache is not None,
+        )
         # Polygraphy would make its own selectors from these.
-        self._save, config.save_tactics = config.save_tactics, None
-        self._load, config.load_tactics = config.load_tactics, None
+        config.save_tactics = config.load_tactics = None
         self._loaded: tuple[Any, Any] | None = None
+        self._listener: Listener | None = None
 
     def load(self) -> None:
         """Load the network.
@@ -51,9 +62,9 @@ class EngineBuilder:
             PolygraphyException: if the network cannot be loaded.
         """
         tensorrt()
-        if self._save or self._load:
-            # Whether there are selectors is known before anything is loaded.
-            self._selector()
+        self._listener = listen()
+        # Whether tactics can be handled as asked for is known before anything is loaded.
+        handler(self._options, self._listener)
         builder, network, _ = util.unpack_args(self._groups[TrtLoadNetworkArgs].load_network(), 3)
         self._loaded = builder, network
 
@@ -78,13 +89,13 @@ class EngineBuilder:
     def _build(self) -> None:
         from polygraphy.backend.trt import EngineBytesFromNetwork  # noqa: PLC0415 - it is deferred in Polygraphy as well
 
-        if self._loaded is None:
+        if self._loaded is None or self._listener is None:
             raise BuildError("No network was loaded", "Load it first.")
         builder, network = self._loaded
-        chooser, selector = self._selector()
+        tactics = handler(self._options, self._listener)
         config = self._config(builder, network)
-        if selector is not None:
-            self._set_selector(config, selector)
+        if tactics is not None:
+            tactics.prepare(config)
         try:
             plan = EngineBytesFromNetwork(
                 (builder, network),
@@ -92,32 +103,19 @@ class EngineBuilder:
                 save_timing_cache=self._groups[TrtLoadEngineBytesArgs].save_timing_cache,
             )()
         except PolygraphyException:
-            if selector is not None and selector.raised is not None:
-                raise _as_build_error(selector.raised) from selector.raised
+            raised = getattr(tactics, "raised", None)
+            if raised is not None:
+                raise _as_build_error(raised) from raised
             raise
-        if isinstance(chooser, Recorder):
-            chooser.add_kernels(layer_information.kernels(plan))
-        self._groups[TrtSaveEngineBytesArgs].save_engine_bytes(plan, str(self._engine))
+        if tactics is not None:
+            tactics.finish(config, layers_of(plan))
+        self._groups[TrtSaveEngineBytesArgs].save_engine_bytes(plan, self._engine)
 
     def _config(self, builder: Any, network: Any) -> Any:  # noqa: ANN401 - TensorRT has no types
         options = self._groups[TrtConfigArgs]
         # `create_config` alone would make a default configuration as well, and log what that has to say.
         loader = args_util.run_script(options.add_to_script)
         return loader(builder, network) if loader else options.create_config(builder, network)
-
-    def _selector(self) -> tuple[Recorder | Replayer | None, Any]:
-        chooser: Recorder | Replayer | None = None
-        if self._load:
-            chooser = Replayer(replay.read(Path(self._load)))
-        elif self._save:
-            chooser = Recorder(Path(self._save))
-        return chooser, None if chooser is None else adapt(chooser)
-
-    def _set_selector(self, config: Any, selector: Any) -> None:  # noqa: ANN401 - TensorRT has no types
-        config.algorithm_selector = selector
-        if not self._groups[TrtConfigArgs].load_timing_cache:
-            G_LOGGER.warning("Disabling tactic timing cache because algorithm selector is enabled.")
-            config.set_flag(tensorrt().BuilderFlag.DISABLE_TIMING_CACHE)
 
 
 def _as_build_error(raised: Exception) -> BuildError:

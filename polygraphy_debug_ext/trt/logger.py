@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 from polygraphy.backend.trt import util as trt_util
 from polygraphy.logger import G_LOGGER
 
+from polygraphy_debug_ext.formats.autotuning import Tables
 from polygraphy_debug_ext.trt.module import tensorrt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from polygraphy_debug_ext.formats.autotuning import TunedOp
 
 
 def log_everything(write: Callable[[bytes], None]) -> None:
@@ -44,3 +47,45 @@ def _threshold() -> int:
     """The verbosity for messages of TensorRT."""
     severity: int = G_LOGGER.module_severity.get(G_LOGGER.module_path(trt_util.__file__))
     return severity
+
+
+class Listener:
+    """Hears what TensorRT logs during a build: the autotuning tables, and whether it took the timing cache."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget earlier builds."""
+        self._tables = Tables()
+        self.cache_refused = False
+
+    def ops(self) -> tuple[TunedOp, ...]:
+        """What was tuned."""
+        return self._tables.ops()
+
+    def hear(self, message: str) -> None:
+        """Take a message, which may have several lines."""
+        for line in message.splitlines():
+            self._tables.take(line)
+        if "The timing cache will not be used!" in message:
+            self.cache_refused = True
+
+
+def listen() -> Listener:
+    """Let a listener hear all that Polygraphy's TensorRT logger is told, from the next builder on."""
+    trt = tensorrt()
+    listener = Listener()
+    told = trt_util.get_trt_logger()
+    base: Any = trt.ILogger
+
+    class ListenedLogger(base):  # type: ignore[misc]  # there is no type to derive from
+        def __init__(self) -> None:
+            base.__init__(self)
+
+        def log(self, severity: Any, msg: str) -> None:  # noqa: ANN401
+            listener.hear(msg)
+            told.log(severity, msg)
+
+    trt_util.TRT_LOGGER = ListenedLogger()
+    return listener

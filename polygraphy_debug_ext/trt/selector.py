@@ -6,19 +6,23 @@ TacticRecorder and TacticReplayer. TensorRT catches what they raise and fails th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from polygraphy.logger import G_LOGGER, LogMode
 
-from polygraphy_debug_ext.errors import BuildError, DebugExtError, UsageError
-from polygraphy_debug_ext.formats import replay
+from polygraphy_debug_ext.errors import BuildError, DebugExtError
 from polygraphy_debug_ext.model import Assignment, Source, Tactic
-from polygraphy_debug_ext.trt.module import tensorrt
+from polygraphy_debug_ext.trt.honour import tell
+from polygraphy_debug_ext.trt.module import environment, tensorrt
+from polygraphy_debug_ext.trt.recording import write_replay
 from polygraphy_debug_ext.trt.tactics import FIELDS, tactic_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from polygraphy_debug_ext.formats.layer_information import EngineLayer
 
 _TAB = "\n    "
 
@@ -28,7 +32,7 @@ class Recorder:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.recorded: Assignment | None = None
+        self._recorded: dict[str, Tactic] = {}
 
     def select(self, context: Any, choices: Sequence[Any]) -> list[int]:  # noqa: ANN401 - TensorRT has no types
         """Leave the choice to TensorRT."""
@@ -37,46 +41,49 @@ class Recorder:
 
     def report(self, contexts: Sequence[Any], choices: Sequence[Any]) -> None:
         """Write the replay: from here on it is there, whatever becomes of the build."""
-        layers = {
+        self._recorded = {
             context.name: tactic_of(context, choice)
             for context, choice in zip(contexts, choices, strict=True)
         }
-        self.recorded = Assignment(layers=layers, source=Source.SELECTOR, fields=FIELDS)
         G_LOGGER.info(f"Saving tactic replay file to {self._path}")
-        self._write(self.recorded)
+        self._write()
 
-    def add_kernels(self, kernels: dict[str, str]) -> None:
-        """Write the replay again, with the names of the kernels by layer."""
-        if self.recorded is None or not kernels:
+    def finish(self, layers: Sequence[EngineLayer]) -> None:
+        """Write the replay again, with the names of the kernels that the engine tells."""
+        kernels = {layer.name: layer.kernel for layer in layers if layer.kernel is not None}
+        if not self._recorded or not kernels:
             return
-        layers = {
-            name: _with_kernel(tactic, kernels.get(name)) for name, tactic in self.recorded.layers.items()
+        self._recorded = {
+            name: replace(tactic, kernel=kernels.get(name)) for name, tactic in self._recorded.items()
         }
-        self._write(Assignment(layers=layers, source=Source.SELECTOR, fields=FIELDS))
+        self._write()
 
-    def _write(self, assignment: Assignment) -> None:
-        try:
-            replay.write(self._path, assignment)
-        except OSError as error:
-            raise BuildError(
-                f"The tactic replay {self._path} cannot be written ({error.strerror})",
-                "Make room or mend the permissions.",
-            ) from error
+    def _write(self) -> None:
+        assignment = Assignment(
+            layers=self._recorded, source=Source.SELECTOR, fields=FIELDS, metadata=dict(environment())
+        )
+        write_replay(self._path, assignment)
 
 
 class Replayer:
-    """Forces the tactics of a replay, in the words of Polygraphy's."""
+    """Forces the tactics of a replay; what TensorRT does not offer is left free, and told at the end.
 
-    def __init__(self, assignment: Assignment) -> None:
+    Args:
+        assignment: What to force.
+        require: Whether a tactic that cannot be forced fails the build.
+    """
+
+    def __init__(self, assignment: Assignment, *, require: bool) -> None:
         self._layers = assignment.layers
         # Only what both sides record can be compared.
         self._fields = assignment.fields & FIELDS
+        self._require = require
+        self._problems: dict[str, str] = {}
+        self._met: set[str] = set()
 
     def select(self, context: Any, choices: Sequence[Any]) -> list[int]:  # noqa: ANN401
-        """Allow the recorded tactic only; any, if the layer was not recorded."""
+        """Allow the recorded tactic only; any, if the layer was not recorded or the tactic is not offered."""
         everything = list(range(len(choices)))
-        if not self._layers:
-            return everything
         wanted = self._layers.get(context.name)
         if wanted is None:
             G_LOGGER.warning(
@@ -91,41 +98,86 @@ class Replayer:
         offered = [tactic_of(context, choice) for choice in choices]
         identity = wanted.identity(self._fields)
         equal = [number for number, tactic in enumerate(offered) if tactic.identity(self._fields) == identity]
-        if not equal:
+        if equal:
+            return equal
+        problem = "Tactic in replay was not provided by TensorRT as a choice for this layer"
+        if self._require:
             raise BuildError(
-                f"Layer: {context.name} | Tactic in replay was not provided by TensorRT as a choice for this layer",
+                f"Layer: {context.name} | {problem}",
                 "Has the network or builder configuration changed since the replay file was generated?\n"
                 f"Note: Tactic in replay was:{_TAB}{wanted}\nProvided choices were:{_TAB}{_TAB.join(map(str, offered))}",
             )
-        return equal
+        self._problems[context.name] = problem
+        return everything
 
     def report(self, contexts: Sequence[Any], choices: Sequence[Any]) -> None:
-        """Refuse an engine that does not have what was asked for."""
+        """Hold what was chosen against what was asked for."""
         for context, choice in zip(contexts, choices, strict=True):
             wanted = self._layers.get(context.name)
+            if wanted is None:
+                continue
+            self._met.add(context.name)
             selected = tactic_of(context, choice)
-            if wanted is not None and wanted.identity(self._fields) != selected.identity(self._fields):
-                raise BuildError(
-                    f"Layer: {context.name} | TensorRT selected a tactic different than the one specified in the tactic replay",
-                    f"Note: Tactic in replay was:{_TAB}{wanted}, but TensorRT selected:{_TAB}{selected}",
+            if wanted.identity(self._fields) != selected.identity(self._fields):
+                self._problems.setdefault(
+                    context.name, f"TensorRT selected a tactic different than the one specified: {selected}"
                 )
+            else:
+                self._problems.pop(context.name, None)
+
+    def finish(self, layers: Sequence[EngineLayer]) -> None:
+        """Tell what was not honoured.
+
+        Raises:
+            BuildError: if something was not, and had to be.
+        """
+        del layers
+        for name in self._layers:
+            if name not in self._met:
+                self._problems[name] = "the engine has no such layer"
+        tell(self._problems, len(self._layers), 0, require=self._require)
 
 
-def adapt(chooser: Recorder | Replayer) -> Any:  # noqa: ANN401
-    """Return an IAlgorithmSelector that puts TensorRT's questions to `chooser`; its `raised` is what that raised.
+class SelectorHandler:
+    """Lets a recorder or a replayer answer the questions of TensorRT's algorithm selector.
 
-    Raises:
-        UsageError: if this TensorRT has no algorithm selectors.
+    Args:
+        chooser: Who answers.
+        keep_timing_cache: Whether the timing cache stays in use; with a selector it makes no sense unless one was loaded.
     """
+
+    def __init__(self, chooser: Recorder | Replayer, *, keep_timing_cache: bool) -> None:
+        self._chooser = chooser
+        self._keep_timing_cache = keep_timing_cache
+        self._selector = _adapt(chooser)
+
+    @property
+    def raised(self) -> Exception | None:
+        """What the chooser raised: TensorRT catches it, and fails the build."""
+        raised: Exception | None = self._selector.raised
+        return raised
+
+    def prepare(self, config: Any) -> None:  # noqa: ANN401 - TensorRT has no types
+        """Set the selector."""
+        config.algorithm_selector = self._selector
+        if not self._keep_timing_cache:
+            G_LOGGER.warning("Disabling tactic timing cache because algorithm selector is enabled.")
+            config.set_flag(tensorrt().BuilderFlag.DISABLE_TIMING_CACHE)
+
+    def finish(self, config: Any, layers: Sequence[EngineLayer]) -> None:  # noqa: ANN401
+        """Let the chooser conclude.
+
+        Raises:
+            BuildError: if the build is of no use.
+        """
+        del config
+        self._chooser.finish(layers)
+
+
+def _adapt(chooser: Recorder | Replayer) -> Any:  # noqa: ANN401
+    """Return an IAlgorithmSelector that puts TensorRT's questions to `chooser`; its `raised` is what that raised."""
     trt = tensorrt()
-    base: Any = getattr(trt, "IAlgorithmSelector", None)
-    if base is None:
-        raise UsageError(
-            f"{trt.__name__} {trt.__version__} has no algorithm selectors (IAlgorithmSelector was removed in TensorRT 11), so "
-            "tactics can be neither recorded with --save-tactics nor forced with --load-tactics",
-            "Use TensorRT 8.5 to 10.x, or leave these options out; recording through the editable timing cache, which "
-            "replaces them, is not supported yet.",
-        )
+    base: Any = trt.IAlgorithmSelector
 
     class Selector(base):  # type: ignore[misc]  # there is no type to derive from
         raised: Exception | None = None
@@ -151,14 +203,3 @@ def adapt(chooser: Recorder | Replayer) -> Any:  # noqa: ANN401
                 raise
 
     return Selector()
-
-
-def _with_kernel(tactic: Tactic, kernel: str | None) -> Tactic:
-    return Tactic(
-        implementation=tactic.implementation,
-        tactic=tactic.tactic,
-        inputs=tactic.inputs,
-        outputs=tactic.outputs,
-        kernel=kernel,
-        time_ms=tactic.time_ms,
-    )

@@ -81,9 +81,9 @@ def test_stock_polygraphy_reads_our_replays(debug_build: DebugBuild) -> None:
     )
 
 
-def forced(build: DebugBuild, path: Path) -> int:
+def forced(build: DebugBuild, path: Path, *options: str) -> int:
     """Run with a replay forced."""
-    command = build.command(["--until", "1"])
+    command = build.command(["--until", "1", *options])
     command = [
         {"--save-tactics": "--load-tactics", "replay.json": str(path)}.get(word, word) for word in command
     ]
@@ -102,15 +102,36 @@ def test_a_layer_that_was_not_recorded_is_free_with_a_warning(debug_build: Debug
     assert debug_build.table()[-1][1] == "good"
 
 
-def test_a_tactic_that_is_not_offered_is_an_error_as_in_polygraphy(debug_build: DebugBuild) -> None:
+def test_a_tactic_that_is_not_offered_is_listed_and_left_free_unless_it_is_required(
+    debug_build: DebugBuild,
+) -> None:
     assert debug_build.run(["--until", "1"]) == 0
     path = debug_build.artifacts_dir / debug_build.filed()[0]
-    tactic = replay.read(path).layers["conv2 + relu2"].tactic
+    assignment = replay.read(path)
+    tactic = assignment.layers["conv2 + relu2"].tactic
+    assert tactic is not None
     other = debug_build.directory / "other.json"
     other.write_text(path.read_text().replace(str(tactic), str(tactic ^ 1)))
+    count = len(assignment.layers)
     assert forced(debug_build, other) == 0
-    assert debug_build.table()[-1] == (0, "unresolved", "BUILD_ERROR")
-    assert "Tactic in replay was not provided by TensorRT as a choice for this layer" in debug_build.output
+    assert debug_build.table()[-1][1] == "good"
+    assert f"Forced tactics: {count - 1} of {count} layers honoured" in debug_build.output
+    problem = (
+        "Layer: conv2 + relu2 | Tactic in replay was not provided by TensorRT as a choice for this layer"
+    )
+    assert problem in debug_build.output
+    assert forced(debug_build, other, "--require-honoured") == 0
+    assert debug_build.table()[-1][1:] == ("unresolved", "BUILD_ERROR")
+    assert problem in debug_build.output
+
+
+def test_a_replay_that_is_forced_whole_is_honoured_whole(debug_build: DebugBuild) -> None:
+    assert debug_build.run(["--until", "1"]) == 0
+    path = debug_build.artifacts_dir / debug_build.filed()[0]
+    count = len(replay.read(path).layers)
+    assert forced(debug_build, path, "--require-honoured") == 0
+    assert debug_build.table()[-1][1] == "good"
+    assert f"Forced tactics: {count} of {count} layers honoured" in debug_build.output
 
 
 def test_a_replay_that_cannot_be_read_ends_the_run_before_the_first_build(debug_build: DebugBuild) -> None:
@@ -128,11 +149,11 @@ def test_a_tensorrt_without_selectors_is_told_of(debug_build: DebugBuild) -> Non
         "__version__ = '11.0.0'\nclass ILogger:\n    INTERNAL_ERROR, ERROR, WARNING, INFO, VERBOSE = range(5)\n"
         "Logger = ILogger\n"
     )
-    command = debug_build.command(["--until", "1"])
+    command = debug_build.command(["--until", "1", "--tactic-source", "selector"])
     debug_build.environment["PYTHONPATH"] = str(site)
     assert debug_build.finish(debug_build.start(command[command.index("--") + 1 :])) == 1
-    assert "tensorrt 11.0.0 has no algorithm selectors" in debug_build.output
-    assert "removed in TensorRT 11" in debug_build.output
+    assert "tensorrt 11.0.0 has no algorithm selector." in debug_build.output
+    assert "The algorithm selector was removed in TensorRT 11" in debug_build.output
 
 
 def test_where_there_is_no_tensorrt_that_is_said(debug_build: DebugBuild) -> None:

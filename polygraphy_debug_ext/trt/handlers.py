@@ -1,0 +1,144 @@
+"""Who records or forces the tactics of a build: by what was asked for, and by what this TensorRT has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from polygraphy.logger import G_LOGGER, LogMode
+
+from polygraphy_debug_ext.errors import UsageError
+from polygraphy_debug_ext.formats import replay
+from polygraphy_debug_ext.model import Source
+from polygraphy_debug_ext.trt.cache import CacheRecorder, CacheReplayer
+from polygraphy_debug_ext.trt.module import tensorrt
+from polygraphy_debug_ext.trt.recording import EngineRecorder
+from polygraphy_debug_ext.trt.selector import Recorder, Replayer, SelectorHandler
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from polygraphy_debug_ext.formats.layer_information import EngineLayer
+    from polygraphy_debug_ext.model import Assignment
+    from polygraphy_debug_ext.trt.logger import Listener
+
+AUTO: Final = "auto"
+CACHE: Final = "cache"
+SELECTOR: Final = "selector"
+LOG: Final = "log"
+#: The values of --tactic-source.
+SOURCES: Final = (AUTO, SELECTOR, CACHE, LOG)
+
+
+class Handler(Protocol):
+    """Has a say before and after a build."""
+
+    def prepare(self, config: Any) -> None:  # noqa: ANN401 - TensorRT has no types
+        """Change the configuration of the build."""
+
+    def finish(self, config: Any, layers: Sequence[EngineLayer]) -> None:  # noqa: ANN401
+        """Conclude from the configuration and the layers of the engine that was built."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TacticOptions:
+    """What was asked for: a replay to write or to force, through what, and how strictly.
+
+    `timing_cache` says that the user loads a timing cache.
+    """
+
+    save: Path | None = None
+    load: Path | None = None
+    source: str = AUTO
+    require_honoured: bool = False
+    ignore_mismatch: bool = False
+    timing_cache: bool = False
+
+
+def handler(options: TacticOptions, listener: Listener) -> Handler | None:
+    """Return who handles the next build; None if tactics are of no concern.
+
+    Raises:
+        UsageError: if this TensorRT cannot do what was asked for.
+        FormatError: if the replay to be forced cannot be read.
+    """
+    if options.load is not None:
+        return _forcing(replay.read(options.load), options, listener)
+    if options.save is None:
+        return None
+    source = _chosen(options.source)
+    if source == CACHE:
+        return CacheRecorder(options.save, listener, fresh=not options.timing_cache)
+    if source == SELECTOR:
+        return SelectorHandler(Recorder(options.save), keep_timing_cache=options.timing_cache)
+    return EngineRecorder(options.save)
+
+
+def _forcing(assignment: Assignment, options: TacticOptions, listener: Listener) -> Handler:
+    """Force a replay in the way in which it was recorded."""
+    if assignment.source is Source.TIMING_CACHE:
+        _require(CACHE)
+        return CacheReplayer(
+            assignment, listener, ignore_mismatch=options.ignore_mismatch, require=options.require_honoured
+        )
+    if assignment.source in {Source.SELECTOR, Source.REPLAY}:
+        _require(SELECTOR)
+        return SelectorHandler(
+            Replayer(assignment, require=options.require_honoured), keep_timing_cache=options.timing_cache
+        )
+    raise UsageError(
+        f"{options.load} was recorded from the {assignment.source.value}, and cannot be forced",
+        "Record it with --tactic-source cache or selector, where TensorRT has them.",
+    )
+
+
+def _chosen(wanted: str) -> str:
+    """Return the source to record from: the one that is wanted, or the one that sees most."""
+    if wanted != AUTO:
+        _require(wanted)
+        _say(wanted, "--tactic-source asks for it")
+        return wanted
+    if _has(CACHE):
+        _say(CACHE, "it sees inside Myelin graphs, and can be forced")
+        return CACHE
+    if _has(SELECTOR):
+        _say(SELECTOR, "this TensorRT has no editable timing cache")
+        return SELECTOR
+    _say(
+        LOG,
+        "this TensorRT has neither an editable timing cache nor algorithm selectors: tactics cannot be forced",
+    )
+    return LOG
+
+
+_WORDS: Final = {
+    CACHE: "the editable timing cache",
+    SELECTOR: "the algorithm selector",
+    LOG: "the layers of the engine",
+}
+
+
+def _say(source: str, reason: str) -> None:
+    G_LOGGER.info(f"Tactics are recorded from {_WORDS[source]}: {reason}.", mode=LogMode.ONCE)
+
+
+def _has(source: str) -> bool:
+    """Whether this TensorRT has it: the module is asked, not its version."""
+    trt = tensorrt()
+    if source == CACHE:
+        # TensorRT-RTX has the methods, but they do nothing.
+        flags, cache = getattr(trt, "BuilderFlag", None), getattr(trt, "ITimingCache", None)
+        known = hasattr(flags, "EDITABLE_TIMING_CACHE") and hasattr(cache, "queryKeys")
+        return known and trt.__name__ != "tensorrt_rtx"
+    return source == LOG or hasattr(trt, "IAlgorithmSelector")
+
+
+def _require(source: str) -> None:
+    if not _has(source):
+        trt = tensorrt()
+        raise UsageError(
+            f"{trt.__name__} {trt.__version__} has no {_WORDS[source].removeprefix('the ')}",
+            "The algorithm selector was removed in TensorRT 11, the editable timing cache came with 10.8: use the other one "
+            "(--tactic-source), or record the replay again with this TensorRT.",
+        )
