@@ -28,6 +28,8 @@ FORMAT_VERSION: Final = 1
 #: Caches seen take up to a few megabytes; with compiled code in them, some hundred.
 TIMING_CACHE_LIMIT: Final = 512 * 2**20
 
+_CACHE_KEY: Final = re.compile(r"0x[0-9a-fA-F]{32}")
+
 _REMEDY: Final = "Remove the file, or record it again with --save-tactics."
 
 #: What each dialect records of a tensor.
@@ -156,6 +158,12 @@ def _read_layer(path: Path, name: str, raw: bytes, dialects: set[str]) -> Tactic
     ):
         if not low <= value < high:
             raise FormatError(path, f"layer {name!r}: {field} {value} is out of range", _REMEDY)
+    if algorithm.cache_key is not None and not _CACHE_KEY.fullmatch(algorithm.cache_key):
+        raise FormatError(
+            path,
+            f"layer {name!r}: cache_key {algorithm.cache_key!r} is not 0x and 32 hexadecimal digits",
+            _REMEDY,
+        )
     by_kernel = algorithm.known_by == "kernel"
     return Tactic(
         implementation=None if by_kernel or algorithm.known_by == "tactic" else algorithm.implementation,

@@ -67,7 +67,7 @@ def test_what_is_written_is_read_back_whole(tmp_path: Path) -> None:
                 implementation=0x80000009, tactic=-5, inputs=(info,), outputs=(info, info)
             ),
             "a": Tactic(
-                implementation=0x80000028, tactic=28, kernel="sm80_x", time_ms=0.25, cache_key="0x12"
+                implementation=0x80000028, tactic=28, kernel="sm80_x", time_ms=0.25, cache_key="0x" + 32 * "1"
             ),
         },
         source=Source.SELECTOR,
@@ -84,7 +84,10 @@ def test_what_is_written_is_read_back_whole(tmp_path: Path) -> None:
 def test_what_the_timing_cache_source_records_is_read_back_whole(tmp_path: Path) -> None:
     layers = {
         "fc": Tactic(
-            implementation=0x80000023, tactic=0x665DED9ABBF88, cache_key="0x1", witnesses=frozenset(Witness)
+            implementation=0x80000023,
+            tactic=0x665DED9ABBF88,
+            cache_key="0x" + 32 * "2",
+            witnesses=frozenset(Witness),
         ),
         "kgen": Tactic(
             implementation=None, tactic=None, kernel="__myl_Add_0x1", witnesses=frozenset({Witness.ENGINE})
@@ -157,6 +160,10 @@ def layer_with(**changes: object) -> bytes:
         (layer_with(tactic="x"), r"layer 'conv1': tactic: Expected 'int', got 'str'"),
         (layer_with(tactic=2**64), r"layer 'conv1': tactic 18446744073709551616 is out of range"),
         (layer_with(tactic=-(2**63) - 1), "out of range"),
+        (
+            layer_with(cache_key="0x12"),
+            r"layer 'conv1': cache_key '0x12' is not 0x and 32 hexadecimal digits",
+        ),
         (layer_with(implementation=1.5), r"layer 'conv1': implementation: Expected 'int', got 'float'"),
         (layer_with(implementation=None), "implementation: Expected 'int', got 'null'"),
         (
