@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,9 +16,12 @@ from polygraphy_debug_ext.model import Outcome, Source
 from polygraphy_debug_ext.reports import difference as report
 from polygraphy_debug_ext.reports.journal import journal_lines
 from polygraphy_debug_ext.reports.skipped import skipped
+from polygraphy_debug_ext.reports.versions import several_versions
 from polygraphy_debug_ext.trials.audit import audit
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from polygraphy_debug_ext.model import Assignment
 
 #: Exit status: bad builds were seen, but the evidence names no tactic.
@@ -39,6 +43,9 @@ def _compare(directory: str | None, good: str | None, bad: str | None) -> int:
     good_set, bad_set = _of_one_kind(_load(good_path), _load(bad_path))
     for collection in (good_set, bad_set):
         _tell(collection)
+    everything = [*good_set.assignments, *bad_set.assignments]
+    _require_one_source(everything)
+    say(several_versions(Counter(str(each.metadata.get("tensorrt", "")) for each in everything)))
     if directory:
         _audit(Path(directory), good_set, bad_set)
     finding = difference(good_set.assignments, bad_set.assignments)
@@ -99,6 +106,21 @@ def _without_layer_information(side: Collection) -> Collection:
         if each.source is Source.LAYER_INFORMATION
     )
     return Collection(place=side.place, assignments=kept, skipped=(*side.skipped, *left_out))
+
+
+def _require_one_source(assignments: Sequence[Assignment]) -> None:
+    """Refuse replays whose tactics are named in different number spaces, or at different layers."""
+    examples: dict[Source, str] = {}
+    for each in assignments:
+        # A replay of Polygraphy's own does not say so, but was recorded by a selector.
+        source = Source.SELECTOR if each.source is Source.REPLAY else each.source
+        examples.setdefault(source, each.origin)
+    if len(examples) > 1:
+        named = "; ".join(f"{source.value}: {origin}" for source, origin in examples.items())
+        raise UsageError(
+            f"The replays were recorded in different ways, which cannot be compared ({named})",
+            "Compare those of one run, or record them all with the same --tactic-source.",
+        )
 
 
 def _audit(root: Path, *collections: Collection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from polygraphy_debug_ext.formats import journal
+from polygraphy_debug_ext.model import Source
 
 if TYPE_CHECKING:
     from tests.conftest import MakeAssignment, WriteReplays
@@ -186,6 +188,29 @@ def test_engines_without_tactics_say_how_to_rebuild_them(cases: Path, tmp_path: 
     assert status == 1
     assert "no tactic information: built with profiling verbosity LAYER_NAMES_ONLY" in lines[0]
     assert "--profilingVerbosity=detailed" in lines[1]
+
+
+def test_replays_that_were_recorded_in_different_ways_are_not_compared(
+    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+) -> None:
+    write_replays(tmp_path / "good", assignment(a=1))
+    write_replays(tmp_path / "bad", dataclasses.replace(assignment(a=2), source=Source.TIMING_CACHE))
+    status, lines = diff("--dir", tmp_path, cwd=tmp_path)
+    assert status == 1
+    assert lines[0].startswith(
+        "[E] The replays were recorded in different ways, which cannot be compared (selector: "
+    )
+
+
+def test_builds_of_several_versions_of_tensorrt_are_warned_of(
+    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+) -> None:
+    for side, version in (("good", "8.6.1"), ("bad", "10.13.3.9")):
+        write_replays(tmp_path / side, dataclasses.replace(assignment(a=1), metadata={"tensorrt": version}))
+    _, lines = diff("--dir", tmp_path, cwd=tmp_path)
+    assert lines[0].startswith(
+        "[W] The builds are of several versions of TensorRT: 8.6.1 (1 build), 10.13.3.9 (1 build)."
+    )
 
 
 def test_a_journal_is_a_help_and_not_a_condition(
