@@ -18,6 +18,6 @@ def several_versions(builds: Mapping[str, int]) -> Iterator[Line]:
             f"{printable(version)} ({count(number, 'build')})" for version, number in known.items()
         )
         yield Line(
-            f"The builds are of several versions of TensorRT: {listed}. Their tactics cannot be told apart by their ids.",
+            f"The builds are of several versions of TensorRT: {listed}. Tactic ids of different versions mean different things.",
             Level.WARNING,
         )
