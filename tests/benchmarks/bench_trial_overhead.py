@@ -105,8 +105,10 @@ def main() -> None:
         }
         stock = next(iter(per_trial.values()))
         print(f"{what} per trial")
-        for name, taken in per_trial.items():
-            print(f"    {name:32} {taken:7.2f} ms, {taken / stock:.2f} times stock, {taken - stock:+.2f} ms")
+        for name, milliseconds in per_trial.items():
+            print(
+                f"    {name:32} {milliseconds:7.2f} ms, {milliseconds / stock:.2f} times stock, {milliseconds - stock:+.2f} ms"
+            )
 
 
 if __name__ == "__main__":
