@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polygraphy import util
 from polygraphy.exception import PolygraphyException
 from polygraphy.logger import G_LOGGER
 from polygraphy.tools.args import (
     TrtConfigArgs,
     TrtLoadEngineBytesArgs,
-    TrtLoadNetworkArgs,
     TrtSaveEngineBytesArgs,
 )
 from polygraphy.tools.args import util as args_util
 
 from polygraphy_debug_ext.errors import BuildError
+from polygraphy_debug_ext.trt import precision
+from polygraphy_debug_ext.trt.capabilities import probe
 from polygraphy_debug_ext.trt.handlers import TacticOptions, handler
 from polygraphy_debug_ext.trt.layer_information import layers_of
 from polygraphy_debug_ext.trt.logger import listen
@@ -61,12 +61,11 @@ class EngineBuilder:
             DebugExtError: if TensorRT cannot do what was asked for.
             PolygraphyException: if the network cannot be loaded.
         """
-        tensorrt()
+        # Whether types and tactics can be had as asked for is known before anything is loaded.
+        to_fp16 = precision.take_off(self._groups, probe(tensorrt()))
         self._listener = listen()
-        # Whether tactics can be handled as asked for is known before anything is loaded.
         handler(self._options, self._listener)
-        builder, network, _ = util.unpack_args(self._groups[TrtLoadNetworkArgs].load_network(), 3)
-        self._loaded = builder, network
+        self._loaded = precision.load_network(self._groups, to_fp16=to_fp16)
 
     def build(self) -> None:
         """Build an engine and write it, with the replay of its tactics where that was asked for.
