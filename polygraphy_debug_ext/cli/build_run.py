@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from contextlib import ExitStack
@@ -26,12 +25,13 @@ from polygraphy_debug_ext.trials.ask import Question
 from polygraphy_debug_ext.trials.bench import Bench
 from polygraphy_debug_ext.trials.check import Command, CommandCheck
 from polygraphy_debug_ext.trials.guarding import Guard
-from polygraphy_debug_ext.trials.interruption import Interruption
+from polygraphy_debug_ext.trials.interruption import Interrupted, Interruption
 from polygraphy_debug_ext.trials.journal import now
 from polygraphy_debug_ext.trials.judge import Rules
 from polygraphy_debug_ext.trials.lock import locked
 from polygraphy_debug_ext.trials.logs import Logs
 from polygraphy_debug_ext.trials.loop import Limits, Loop
+from polygraphy_debug_ext.trials.moving import digest
 from polygraphy_debug_ext.trials.processes import Nursery
 from polygraphy_debug_ext.trials.run_directory import Begun, Plan, begin, conclude, resume
 from polygraphy_debug_ext.trials.scratch import Scratch
@@ -72,8 +72,8 @@ class BuildRun:
         self._engine: str = groups[IterationArgs].iter_artifact_path
         self._guard = Guard()
         self._nursery = Nursery(self._guard.born, self._guard.gone)
-        self._interruption = Interruption(self._nursery.kill_all)
         self._observer = self._make_observer()
+        self._interruption = Interruption(self._stop_at_once)
 
     def run(self) -> int:
         """Check the options, hold the directory, build and check."""
@@ -83,10 +83,17 @@ class BuildRun:
             stack.enter_context(locked(self._root, sys.argv))
             stack.enter_context(self._interruption.watched())
             stack.callback(self._nursery.end_all)
-            summary = self._trials(stack)
+            try:
+                summary = self._trials(stack)
+            except Interrupted as error:
+                G_LOGGER.warning(f"Interrupted by {error} before there was a trial")
         if self._interruption.reason is not None:
             return self._interruption.exit_status
         return 1 if summary.stop is StopReason.NOTHING_LEARNED else 0
+
+    def _stop_at_once(self) -> None:
+        self._nursery.kill_all()
+        self._observer.abandon()
 
     def _trials(self, stack: ExitStack) -> Summary:
         plan = Plan(settings=self._settings(), command=sys.argv)
@@ -101,6 +108,7 @@ class BuildRun:
         bench = self._bench(begun, builder)
         before = conclude(begun, bench, bench.artifacts, self._observer)
         bench.artifacts.require_absent()
+        bench.scratch.require_absent()
         begun.journal.append(form.Surroundings(values=dict(builder.start())))
         until = self._until()
         loop = Loop(
@@ -208,12 +216,11 @@ class BuildRun:
         given = {
             name: value
             for name, value in vars(self._args).items()
-            if name not in _FREE and value not in (None, False, [])
+            if name not in _FREE and value is not None and value is not False and value != []
         }
         model = Path(self._groups[ModelArgs].path)
         if model.is_file():
-            with model.open("rb") as file:
-                given["model_digest"] = hashlib.sha256(file.read()).hexdigest()
+            given["model_digest"] = digest(model)
         return given
 
 

@@ -107,6 +107,10 @@ class LiveObserver(LogObserver):
         super().trial_ended(trial)
         self._progress.count(trial)
 
+    def abandon(self) -> None:
+        """Show the cursor again."""
+        self._live.console.show_cursor()
+
     def run_stopped(self, summary: Summary) -> None:
         """Remove the line."""
         self._live.stop()

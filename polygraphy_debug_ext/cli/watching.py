@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 from polygraphy.logger import G_LOGGER
 
 from polygraphy_debug_ext.model import Reason, StopReason, Verdict
-from polygraphy_debug_ext.reports.lines import count, printable
+from polygraphy_debug_ext.reports.lines import count, listed, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from polygraphy_debug_ext.model import BuildFailure, Summary, Trial
     from polygraphy_debug_ext.trials.ports import CheckRun
+
+
+#: Ways of failing that are told one by one, and iterations that are named for each.
+_NAMED = 10
 
 
 class LogObserver:
@@ -99,6 +103,9 @@ class LogObserver:
             else:
                 G_LOGGER.warning(f"UNRESOLVED | {line} | {printable(str(trial.judgement))}")
 
+    def abandon(self) -> None:
+        """The process ends at once."""
+
     def run_stopped(self, summary: Summary) -> None:
         """Say what came of the run."""
         total, passed = len(summary.counted), summary.count(Verdict.GOOD)
@@ -106,14 +113,30 @@ class LogObserver:
             G_LOGGER.finish(
                 f"Finished {total} iteration(s) | Passed: {passed}/{total} | Pass Rate: {float(passed) * 100 / float(total)}%"
             )
-        failures = [trial for trial in summary.trials if trial.failure]
-        for trial in failures:
-            where = (
-                f" at {printable(str(trial.failure.site))}" if trial.failure and trial.failure.site else ""
-            )
-            G_LOGGER.info(f"Iteration {trial.index + 1}: {printable(str(trial.judgement))}{where}")
+        for line in failures(summary):
+            G_LOGGER.info(line)
         if worth_telling(summary):
             G_LOGGER.info(tally(summary))
+
+
+def failures(summary: Summary) -> list[str]:
+    """The builds that failed: what happened, where, and in which iterations."""
+    alike: dict[str, list[str]] = {}
+    for trial in summary.trials:
+        if trial.failure is not None:
+            where = f" at {trial.failure.site}" if trial.failure.site else ""
+            text = f"{trial.failure.reason.value}: {trial.failure.text}{where}"
+            alike.setdefault(text, []).append(str(trial.index + 1))
+    lines = [
+        f"Failed build in iteration {listed(tuple(indices), _NAMED)}: {printable(text)}"
+        for text, indices in alike.items()
+    ]
+    more = len(lines) - _NAMED
+    return (
+        [*lines[:_NAMED], f"And builds that failed in {more} other ways: see the journal"]
+        if more > 0
+        else lines
+    )
 
 
 def worth_telling(summary: Summary) -> bool:

@@ -89,6 +89,8 @@ class Bench:
             for name in missing:
                 self.observer.missing(name)
         self.artifacts.file(placements, self.observer)
+        # Before the trial is over: whoever resumes it removes what it left, and nothing of others.
+        self.scratch.clear(self.observer)
         self.journal.append(form.TrialEnded(trial=trial.index))
 
     def _build(self, index: int, proposal: Proposal) -> BuildFailure | None:

@@ -30,7 +30,7 @@ def main() -> None:
         else:
             groups.discard(group)
     for group in groups:
-        _kill(os.killpg, group)
+        _kill(getattr(os, "killpg", os.kill), group)
     # What is being started while it is looked for is found the next time.
     for _ in range(3):
         marked = _marked(mark)
@@ -52,9 +52,13 @@ def _marked(mark: bytes) -> list[int]:
     return found
 
 
+#: Windows knows neither this signal nor groups.
+_SIGNAL = getattr(signal, "SIGKILL", signal.SIGTERM)
+
+
 def _kill(call: Callable[[int, int], None], target: int) -> None:
     with contextlib.suppress(OSError):
-        call(target, signal.SIGKILL)
+        call(target, _SIGNAL)
 
 
 if __name__ == "__main__":

@@ -109,10 +109,10 @@ def conclude(begun: Begun, bench: Bench, artifacts: Artifacts, observer: Observe
     trial = trial_of(begun.in_hand)
     if begun.in_hand.judged is not None:
         artifacts.settle(trial.index, begun.in_hand.judged.placements, observer)
+        bench.scratch.clear(observer)
         begun.journal.append(form.TrialEnded(trial=trial.index))
     else:
         bench.conclude(trial)
-    bench.scratch.clear(observer)
     observer.trial_ended(trial)
     return (*begun.trials, trial)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polygraphy_debug_ext.errors import StorageError
+from polygraphy_debug_ext.errors import StorageError, UsageError
 from polygraphy_debug_ext.trials import moving
 
 if TYPE_CHECKING:
@@ -45,6 +45,18 @@ class Scratch:
                 f"--iteration-info {self.description} cannot be written ({error.strerror})",
                 "Make room or mend the permissions, then go on with --resume.",
             ) from error
+
+    def require_absent(self) -> None:
+        """Refuse to start while something lies where the engine goes, unless engines are left lying there.
+
+        Raises:
+            UsageError: if something does.
+        """
+        if self.remove_engine and os.path.lexists(self.engine):
+            raise UsageError(
+                f"{self.engine} already exists, refusing to overwrite",
+                "Remove the file, or name another with --intermediate-artifact.",
+            )
 
     @contextmanager
     def cleared(self, observer: Observer) -> Iterator[None]:

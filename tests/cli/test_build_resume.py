@@ -64,6 +64,19 @@ def test_a_signal_ends_a_build_that_hangs(debug_build: DebugBuild) -> None:
     assert debug_build.table() == [(0, "unresolved", "INTERRUPTED")]
 
 
+def test_a_signal_while_the_network_is_loaded_ends_the_run(debug_build: DebugBuild) -> None:
+    debug_build.script(
+        "slow.py", "import time\ndef postprocess(network):\n    open('running', 'w')\n    time.sleep(600)\n"
+    )
+    options = ["--until", "3", "--trt-network-postprocess-script", "slow.py"]
+    process = debug_build.start(debug_build.command(options))
+    debug_build.wait_for((debug_build.directory / "running").exists)
+    process.send_signal(signal.SIGTERM)
+    assert debug_build.finish(process) == 143
+    assert "Interrupted by SIGTERM before there was a trial" in debug_build.output
+    assert debug_build.table() == []
+
+
 def test_a_second_signal_stops_at_once(debug_build: DebugBuild) -> None:
     # The first one is never looked at, because the process does not get to it.
     before = (
@@ -147,6 +160,23 @@ def test_a_run_that_is_finished_can_be_made_longer(debug_build: DebugBuild) -> N
     assert len(debug_build.table()) == 3
     assert "Finished 3 iteration(s) | Passed: 3/3" in debug_build.output
     assert debug_build.run(["--until", "3", "--resume"]) == 0
+    assert len(debug_build.table()) == 3
+
+
+def test_an_engine_that_is_not_of_the_run_is_not_overwritten(debug_build: DebugBuild) -> None:
+    assert debug_build.run(["--until", "1"]) == 0
+    engine = debug_build.directory / "polygraphy_debug.engine"
+    for options in (["--until", "2", "--resume"], ["--until", "1"]):
+        engine.write_text("somebody's")
+        assert debug_build.run(options) == 1
+        assert "polygraphy_debug.engine already exists, refusing to overwrite" in debug_build.output
+        assert engine.read_text() == "somebody's"
+
+
+def test_engines_that_are_to_stay_stay(debug_build: DebugBuild) -> None:
+    assert debug_build.run(["--until", "2", "--no-remove-intermediate"]) == 0
+    assert (debug_build.directory / "polygraphy_debug.engine").exists()
+    assert debug_build.run(["--until", "3", "--no-remove-intermediate", "--resume"]) == 0
     assert len(debug_build.table()) == 3
 
 
