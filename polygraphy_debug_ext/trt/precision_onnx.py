@@ -85,7 +85,7 @@ def convert(model: Any) -> Converted:  # noqa: ANN401
     sound = _fault(model) is None
     model = _inferred(inline_functions(model))
     float16 = _converter()
-    blocked = _blocked(model, float16.DEFAULT_OP_BLOCK_LIST)
+    blocked = _blocked(model, float16)
     kept = _kept(model, blocked)
     split_shared(model.graph, blocked)
     outside = {name: _outside(name, tensor) for name, tensor in _named_constants(model)}
@@ -137,16 +137,18 @@ def _converter() -> Any:  # noqa: ANN401
     return float16
 
 
-def _blocked(model: Any, default: list[str]) -> frozenset[str]:  # noqa: ANN401
+def _blocked(model: Any, float16: Any) -> frozenset[str]:  # noqa: ANN401
     """Return the op types to keep: those of the converter, and those for which this opset has no FP16."""
     versions = {entry.domain: entry.version for entry in model.opset_import}
+    # The converter knows that some inputs of these are always FP32.
+    mixed = set(float16.ALWAYS_FLOAT_INPUTS)
     found = {
-        (node.domain, node.op_type)
+        node.op_type
         for graph in graphs(model.graph)
         for node in graph.node
-        if not _takes_half(node, versions)
+        if node.op_type not in mixed and not _takes_half(node, versions)
     }
-    return frozenset(default) | {op_type for _, op_type in found}
+    return frozenset(found) | frozenset(float16.DEFAULT_OP_BLOCK_LIST)
 
 
 def _takes_half(node: Any, versions: Mapping[str, int]) -> bool:  # noqa: ANN401
@@ -156,7 +158,10 @@ def _takes_half(node: Any, versions: Mapping[str, int]) -> bool:  # noqa: ANN401
         # A plugin: what it takes, only the builder knows.
         return True
     allowed = [set(constraint.allowed_type_strs) for constraint in schema.type_constraints]
-    return all("tensor(float16)" in each for each in allowed if "tensor(float)" in each)
+    fixed = {formal.type_str for formal in (*schema.inputs, *schema.outputs)}
+    return "tensor(float)" not in fixed and all(
+        "tensor(float16)" in each for each in allowed if "tensor(float)" in each
+    )
 
 
 def _kept(model: Any, blocked: frozenset[str]) -> dict[str, tuple[str, ...]]:  # noqa: ANN401
