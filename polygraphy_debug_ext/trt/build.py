@@ -91,6 +91,7 @@ class EngineBuilder:
         if self._loaded is None or self._listener is None:
             raise BuildError("No network was loaded", "Load it first.")
         builder, network = self._loaded
+        self._listener.begin()
         tactics = handler(self._options, self._listener)
         config = self._config(builder, network)
         if tactics is not None:
@@ -107,7 +108,7 @@ class EngineBuilder:
                 raise _as_build_error(raised) from raised
             raise
         if tactics is not None:
-            tactics.finish(config, layers_of(plan))
+            tactics.finish(config, layers_of(plan, self._listener.layer_lines))
         self._groups[TrtSaveEngineBytesArgs].save_engine_bytes(plan, self._engine)
 
     def _config(self, builder: Any, network: Any) -> Any:  # noqa: ANN401 - TensorRT has no types

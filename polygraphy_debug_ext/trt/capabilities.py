@@ -15,6 +15,9 @@ from typing import Any, Final
 
 from polygraphy_debug_ext.errors import UsageError
 
+#: Stands for the best source that there is.
+AUTO: Final = "auto"
+
 _WEAK_TYPES: Final = ("FP16", "BF16", "INT8", "FP8")
 _CACHE_FLAGS: Final = (
     "DISABLE_TIMING_CACHE",
@@ -90,7 +93,7 @@ def probe(module: Any) -> Capabilities:  # noqa: ANN401 - TensorRT has no types
     )
 
 
-def choose_source(capabilities: Capabilities, wanted: str = "auto") -> tuple[TacticSource, str]:
+def choose_source(capabilities: Capabilities, wanted: str = AUTO) -> tuple[TacticSource, str]:
     """Return where to learn tactics from, and a sentence that says why.
 
     Args:
@@ -100,45 +103,53 @@ def choose_source(capabilities: Capabilities, wanted: str = "auto") -> tuple[Tac
     Raises:
         UsageError: if there is no such source here.
     """
+    if wanted != AUTO:
+        source = TacticSource(wanted)
+        require(capabilities, source)
+        return source, f"Tactics are recorded from {_WORDS[source]}: --tactic-source asks for it."
     best = capabilities.sources[0]
-    if wanted == "auto":
-        return best, f"{_SEEN[best]}: {_why(capabilities, best)}"
-    source = TacticSource(wanted)
-    if source not in capabilities.sources:
-        raise UsageError(
-            f"{capabilities} {_lack(capabilities, source)}",
-            f"Use --tactic-source {best.value}, or leave the option out. "
-            + ("Tactics cannot be forced with it." if best is TacticSource.LOG else _WHERE[source]),
-        )
-    return source, f"{_SEEN[source]}: --tactic-source {wanted} asks for it"
+    return best, f"Tactics are recorded from {_WORDS[best]}: {_why(capabilities, best)}."
 
 
-_SEEN: Final = {
-    TacticSource.CACHE: "Tactics are recorded from the editable timing cache",
-    TacticSource.SELECTOR: "Tactics are recorded by an algorithm selector",
-    TacticSource.LOG: "Tactics are recorded from what the build tells of the engine's layers",
+def require(capabilities: Capabilities, source: TacticSource) -> None:
+    """Refuse a source that is not there.
+
+    Raises:
+        UsageError: if it is not; it says what to use.
+    """
+    if source in capabilities.sources:
+        return
+    best = capabilities.sources[0]
+    advice = f"Record with --tactic-source {best.value} here"
+    if best is TacticSource.LOG:
+        advice += "; it cannot be forced"
+    raise UsageError(f"{capabilities} {_lack(capabilities, source)}", f"{_WHERE[source]} {advice}.")
+
+
+_WORDS: Final = {
+    TacticSource.CACHE: "the editable timing cache",
+    TacticSource.SELECTOR: "the algorithm selector",
+    TacticSource.LOG: "the layers of the engine",
 }
 _WHERE: Final = {
-    TacticSource.CACHE: "The editable timing cache is there from TensorRT 10.8 on.",
-    TacticSource.SELECTOR: "Algorithm selectors were removed in TensorRT 11.",
-    TacticSource.LOG: "",
+    TacticSource.CACHE: "The editable timing cache came with TensorRT 10.8; TensorRT-RTX has none that works.",
+    TacticSource.SELECTOR: "The algorithm selector was removed in TensorRT 11.",
 }
 
 
 def _why(capabilities: Capabilities, best: TacticSource) -> str:
+    no_cache = _lack(capabilities, TacticSource.CACHE)
     if best is TacticSource.CACHE:
-        return "it sees inside Myelin graphs as well, and can force them"
+        return "it sees inside Myelin graphs, and can be forced"
     if best is TacticSource.SELECTOR:
-        return f"{capabilities} {_lack(capabilities, TacticSource.CACHE)}"
-    return (
-        f"{capabilities} {_lack(capabilities, TacticSource.SELECTOR)}, and "
-        f"{_lack(capabilities, TacticSource.CACHE)}. They cannot be forced"
-    )
+        return f"{capabilities} {no_cache}"
+    no_selector = _lack(capabilities, TacticSource.SELECTOR)
+    return f"{capabilities} {no_selector} and {no_cache}. Tactics cannot be forced here"
 
 
 def _lack(capabilities: Capabilities, source: TacticSource) -> str:
     if source is TacticSource.SELECTOR:
-        return "has no algorithm selectors"
+        return "has no algorithm selector"
     if capabilities.timing_cache_is_no_op:
         return "has an editable timing cache that does nothing"
     return "has no editable timing cache"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from polygraphy.logger import G_LOGGER, LogMode
 
@@ -11,6 +11,7 @@ from polygraphy_debug_ext.errors import UsageError
 from polygraphy_debug_ext.formats import replay
 from polygraphy_debug_ext.model import Source
 from polygraphy_debug_ext.trt.cache import CacheRecorder, CacheReplayer
+from polygraphy_debug_ext.trt.capabilities import AUTO, TacticSource, choose_source, probe, require
 from polygraphy_debug_ext.trt.module import tensorrt
 from polygraphy_debug_ext.trt.recording import EngineRecorder
 from polygraphy_debug_ext.trt.selector import Recorder, Replayer, SelectorHandler
@@ -22,13 +23,6 @@ if TYPE_CHECKING:
     from polygraphy_debug_ext.formats.layer_information import EngineLayer
     from polygraphy_debug_ext.model import Assignment
     from polygraphy_debug_ext.trt.logger import Listener
-
-AUTO: Final = "auto"
-CACHE: Final = "cache"
-SELECTOR: Final = "selector"
-LOG: Final = "log"
-#: The values of --tactic-source.
-SOURCES: Final = (AUTO, SELECTOR, CACHE, LOG)
 
 
 class Handler(Protocol):
@@ -67,10 +61,11 @@ def handler(options: TacticOptions, listener: Listener) -> Handler | None:
         return _forcing(replay.read(options.load), options, listener)
     if options.save is None:
         return None
-    source = _chosen(options.source)
-    if source == CACHE:
+    source, reason = choose_source(probe(tensorrt()), options.source)
+    G_LOGGER.info(reason, mode=LogMode.ONCE)
+    if source is TacticSource.CACHE:
         return CacheRecorder(options.save, listener, fresh=not options.timing_cache)
-    if source == SELECTOR:
+    if source is TacticSource.SELECTOR:
         return SelectorHandler(Recorder(options.save), keep_timing_cache=options.timing_cache)
     return EngineRecorder(options.save)
 
@@ -78,12 +73,12 @@ def handler(options: TacticOptions, listener: Listener) -> Handler | None:
 def _forcing(assignment: Assignment, options: TacticOptions, listener: Listener) -> Handler:
     """Force a replay in the way in which it was recorded."""
     if assignment.source is Source.TIMING_CACHE:
-        _require(CACHE)
+        require(probe(tensorrt()), TacticSource.CACHE)
         return CacheReplayer(
             assignment, listener, ignore_mismatch=options.ignore_mismatch, require=options.require_honoured
         )
     if assignment.source in {Source.SELECTOR, Source.REPLAY}:
-        _require(SELECTOR)
+        require(probe(tensorrt()), TacticSource.SELECTOR)
         return SelectorHandler(
             Replayer(assignment, require=options.require_honoured), keep_timing_cache=options.timing_cache
         )
@@ -91,54 +86,3 @@ def _forcing(assignment: Assignment, options: TacticOptions, listener: Listener)
         f"{options.load} was recorded from the {assignment.source.value}, and cannot be forced",
         "Record it with --tactic-source cache or selector, where TensorRT has them.",
     )
-
-
-def _chosen(wanted: str) -> str:
-    """Return the source to record from: the one that is wanted, or the one that sees most."""
-    if wanted != AUTO:
-        _require(wanted)
-        _say(wanted, "--tactic-source asks for it")
-        return wanted
-    if _has(CACHE):
-        _say(CACHE, "it sees inside Myelin graphs, and can be forced")
-        return CACHE
-    if _has(SELECTOR):
-        _say(SELECTOR, "this TensorRT has no editable timing cache")
-        return SELECTOR
-    _say(
-        LOG,
-        "this TensorRT has neither an editable timing cache nor algorithm selectors: tactics cannot be forced",
-    )
-    return LOG
-
-
-_WORDS: Final = {
-    CACHE: "the editable timing cache",
-    SELECTOR: "the algorithm selector",
-    LOG: "the layers of the engine",
-}
-
-
-def _say(source: str, reason: str) -> None:
-    G_LOGGER.info(f"Tactics are recorded from {_WORDS[source]}: {reason}.", mode=LogMode.ONCE)
-
-
-def _has(source: str) -> bool:
-    """Whether this TensorRT has it: the module is asked, not its version."""
-    trt = tensorrt()
-    if source == CACHE:
-        # TensorRT-RTX has the methods, but they do nothing.
-        flags, cache = getattr(trt, "BuilderFlag", None), getattr(trt, "ITimingCache", None)
-        known = hasattr(flags, "EDITABLE_TIMING_CACHE") and hasattr(cache, "queryKeys")
-        return known and trt.__name__ != "tensorrt_rtx"
-    return source == LOG or hasattr(trt, "IAlgorithmSelector")
-
-
-def _require(source: str) -> None:
-    if not _has(source):
-        trt = tensorrt()
-        raise UsageError(
-            f"{trt.__name__} {trt.__version__} has no {_WORDS[source].removeprefix('the ')}",
-            "The algorithm selector was removed in TensorRT 11, the editable timing cache came with 10.8: use the other one "
-            "(--tactic-source), or record the replay again with this TensorRT.",
-        )

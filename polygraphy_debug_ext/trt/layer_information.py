@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from polygraphy.backend.trt import util as trt_util
 from polygraphy.logger import G_LOGGER
 
+from polygraphy_debug_ext.formats import layer_lines
 from polygraphy_debug_ext.formats.layer_information import parse
 from polygraphy_debug_ext.trt.module import tensorrt
 
@@ -14,10 +15,14 @@ if TYPE_CHECKING:
     from polygraphy_debug_ext.formats.layer_information import EngineLayer
 
 
-def layers_of(plan: Any) -> tuple[EngineLayer, ...]:  # noqa: ANN401 - a buffer of TensorRT's
-    """Return the layers of a serialized engine; none, if it cannot be asked."""
+def layers_of(plan: Any, lines: str = "") -> tuple[EngineLayer, ...]:  # noqa: ANN401 - a buffer of TensorRT's
+    """Return the layers of a serialized engine; none, if it cannot be asked.
+
+    `lines` is the list of the layers in the log, where it had one: an engine of TensorRT-RTX can be asked on a GPU only, but may
+    well be built without one.
+    """
     try:
-        return _layers(plan)
+        return layer_lines.parse(lines, "list of layers in the log") if lines else _layers(plan)
     except Exception as error:  # noqa: BLE001 - names are a courtesy: whatever is wrong, the build has succeeded
         G_LOGGER.extra_verbose(f"The engine does not tell its layers ({type(error).__name__}: {error})")
         return ()

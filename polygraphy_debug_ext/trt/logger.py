@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from polygraphy.backend.trt import util as trt_util
 from polygraphy.logger import G_LOGGER
 
+from polygraphy_debug_ext.formats import layer_lines
 from polygraphy_debug_ext.formats.autotuning import Tables
 from polygraphy_debug_ext.trt.module import tensorrt
 
@@ -50,7 +51,7 @@ def _threshold() -> int:
 
 
 class Listener:
-    """Hears what TensorRT logs during a build: the autotuning tables, and whether it took the timing cache."""
+    """Hears what TensorRT logs during a build: the autotuning tables, whether it took the timing cache, the list of layers."""
 
     def __init__(self) -> None:
         self.begin()
@@ -59,6 +60,7 @@ class Listener:
         """Forget earlier builds."""
         self._tables = Tables()
         self.cache_refused = False
+        self.layer_lines = ""
 
     def ops(self) -> tuple[TunedOp, ...]:
         """What was tuned."""
@@ -66,6 +68,9 @@ class Listener:
 
     def hear(self, message: str) -> None:
         """Take a message, which may have several lines."""
+        if layer_lines.begins(message):
+            self.layer_lines = message
+            return
         for line in message.splitlines():
             self._tables.take(line)
         if "The timing cache will not be used!" in message:

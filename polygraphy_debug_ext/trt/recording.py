@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from polygraphy.logger import G_LOGGER
+from polygraphy.logger import G_LOGGER, LogMode
 
 from polygraphy_debug_ext.errors import BuildError
 from polygraphy_debug_ext.formats import replay
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polygraphy_debug_ext.formats.layer_information import EngineLayer
+
+#: What TensorRT-RTX writes for a kernel that is compiled on the device (convolutions and pooling of 1.7).
+_STUB: Final = "__myelin_CASK_STUB"
 
 
 class EngineRecorder:
@@ -36,8 +39,18 @@ class EngineRecorder:
         """Write the replay."""
         del config
         if not layers:
-            G_LOGGER.warning("The engine tells nothing of its layers, so that no tactics were recorded.")
+            G_LOGGER.warning(
+                "The engine tells nothing of its layers, so that no tactics were recorded. Was it built without "
+                "--profiling-verbosity detailed?"
+            )
             return
+        stubs = sum(layer.kernel == _STUB for layer in layers)
+        if stubs:
+            G_LOGGER.warning(
+                f"{stubs} of {len(layers)} layers have no kernel yet: it is chosen on the device, when the engine is first "
+                "loaded there. The replay does not tell which.",
+                mode=LogMode.ONCE,
+            )
         assignment = Assignment(
             layers=join({}, (), layers),
             source=Source.ENGINE,
