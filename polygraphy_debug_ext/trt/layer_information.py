@@ -30,6 +30,9 @@ def layers_of(plan: Any, lines: str = "") -> tuple[EngineLayer, ...]:  # noqa: A
 
 def _layers(plan: Any) -> tuple[EngineLayer, ...]:  # noqa: ANN401
     trt = tensorrt()
+    if trt.__name__ == "tensorrt_rtx":
+        # The log has all that its engines tell, and takes no GPU.
+        return ()
     engine = trt.Runtime(trt_util.get_trt_logger()).deserialize_cuda_engine(plan)
     if engine is None:
         return ()
