@@ -58,6 +58,20 @@ class TrialArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
             "the iteration is neither good nor bad. 125 is a common choice, as in `git bisect run`.",
         )
         add(
+            "--resume",
+            action="store_true",
+            help="Go on with the last run in --artifacts-dir. All options must be the same, only --until may differ.",
+        )
+        add(
+            "--in-process",
+            action="store_true",
+            help="Build inside this process, as stock Polygraphy does. A build that crashes or hangs ends the run then.",
+        )
+        self._add_tactic_options()
+
+    def _add_tactic_options(self) -> None:
+        add = self.group.add_argument
+        add(
             "--tactic-source",
             choices=["auto", "selector", "cache", "log"],
             default="auto",
@@ -75,14 +89,4 @@ class TrialArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
             action="store_true",
             help="Force the tactics of --load-tactics through their timing cache even if it was made on another device or with "
             "another CUDA.",
-        )
-        add(
-            "--resume",
-            action="store_true",
-            help="Go on with the last run in --artifacts-dir. All options must be the same, only --until may differ.",
-        )
-        add(
-            "--in-process",
-            action="store_true",
-            help="Build inside this process, as stock Polygraphy does. A build that crashes or hangs ends the run then.",
         )

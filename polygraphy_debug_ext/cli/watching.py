@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from polygraphy.logger import G_LOGGER
 
 from polygraphy_debug_ext.model import Reason, StopReason, Verdict
-from polygraphy_debug_ext.reports.lines import count, listed, printable
+from polygraphy_debug_ext.reports.lines import count, listed, one_line, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +101,7 @@ class LogObserver:
             elif trial.verdict is Verdict.BAD:
                 G_LOGGER.error(f"FAILED | {line}")
             else:
-                G_LOGGER.warning(f"UNRESOLVED | {line} | {printable(str(trial.judgement))}")
+                G_LOGGER.warning(f"UNRESOLVED | {line} | {one_line(str(trial.judgement))}")
 
     def abandon(self) -> None:
         """The process ends at once."""
@@ -125,7 +125,7 @@ def failures(summary: Summary) -> list[str]:
     for trial in summary.trials:
         if trial.failure is not None:
             where = f" at {trial.failure.site}" if trial.failure.site else ""
-            text = f"{trial.failure.reason.value}: {trial.failure.text}{where}"
+            text = f"{trial.failure.reason.value}: {one_line(trial.failure.text)}{where}"
             alike.setdefault(text, []).append(str(trial.index + 1))
     lines = [
         f"Failed build in iteration {listed(tuple(indices), _NAMED)}: {printable(text)}"

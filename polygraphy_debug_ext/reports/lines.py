@@ -32,6 +32,14 @@ def printable(text: str) -> str:
     )
 
 
+def one_line(text: str, limit: int = 300) -> str:
+    """Return a text of several lines as one, cut at `limit` characters."""
+    line = printable("; ".join(part.strip() for part in text.splitlines() if part.strip())).replace(
+        ":; ", ": "
+    )
+    return line if len(line) <= limit else f"{line[:limit]}..."
+
+
 def count(number: int, noun: str) -> str:
     """Return `number` with `noun`, in the plural where it is one: `1 build`, `3 builds`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
