@@ -106,7 +106,8 @@ def choose_source(capabilities: Capabilities, wanted: str = AUTO) -> tuple[Tacti
     if wanted != AUTO:
         source = TacticSource(wanted)
         require(capabilities, source)
-        return source, f"Tactics are recorded from {_WORDS[source]}: --tactic-source asks for it."
+        limit = " What is recorded so cannot be forced." if source is TacticSource.LOG else ""
+        return source, f"Tactics are recorded from {_WORDS[source]}: --tactic-source asks for it.{limit}"
     best = capabilities.sources[0]
     return best, f"Tactics are recorded from {_WORDS[best]}: {_why(capabilities, best)}."
 
