@@ -53,7 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         chosen = settings.validated(
             settings.Settings(
-                trt=options.trt, seed=options.seed, noise=options.noise, fault=tuple(options.fault)
+                trt=options.trt,
+                seed=options.seed,
+                noise=options.noise,
+                fault=tuple(options.fault),
+                gpu=options.gpu,
             )
         )
         if options.list_kernels is not None:
@@ -100,6 +104,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--noise", type=float, default=settings.DEFAULT_NOISE, metavar="SIGMA",
                         help="spread of the measured times, 0 for none (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--gpu", metavar="NAME", default=settings.DEFAULT_GPU,
+                        help="the device that timing caches belong to: another name is another device (default: %(default)s)")  # fmt: skip
     parser.add_argument("--list-kernels", metavar="MODEL.onnx",
                         help="print layer, kernel, tactic and precision of every candidate, separated by tabs")  # fmt: skip
     parser.add_argument("--fp16", action="store_true", help="with --list-kernels: as if built with --fp16")

@@ -21,6 +21,7 @@ from polygraphy_debug_ext.simulator.bindings import (
     network,
     parser,
     selector,
+    timing_cache,
 )
 from polygraphy_debug_ext.simulator.bindings.base import Api, Dims, DimsHW
 from polygraphy_debug_ext.simulator.bindings.enums import make_enum
@@ -35,16 +36,17 @@ ENUMS = (
     "HardwareCompatibilityLevel", "LayerInformationFormat", "LayerType", "MatrixOperation", "MemoryPoolType",
     "NetworkDefinitionCreationFlag", "OnnxParserFlag", "PaddingMode", "PoolingType", "PreviewFeature", "ProfilingVerbosity",
     "QuantizationFlag", "ReduceOperation", "RuntimePlatform", "ScaleMode", "ScatterMode", "TacticSource", "TensorFormat",
-    "TensorIOMode", "TensorLocation", "TilingOptimizationLevel", "UnaryOperation",
+    "SeekPosition", "TensorIOMode", "TensorLocation", "TilingOptimizationLevel", "UnaryOperation",
 )  # fmt: skip
 # Bases come before the classes that extend them.
 CLASSES = (
     Dims, DimsHW, logger.ILogger, logger.Logger, memory.IHostMemory, layers.ILayer, network.ITensor, network.INetworkDefinition,
-    parser.ParserError, parser.OnnxParser, config.IOptimizationProfile, config.ITimingCache, config.IBuilderConfig,
+    parser.ParserError, parser.OnnxParser, config.IOptimizationProfile, timing_cache.TimingCacheKey,
+    timing_cache.TimingCacheValue, timing_cache.ITimingCache, config.IBuilderConfig,
     selector.IAlgorithmIOInfo, selector.IAlgorithmVariant, selector.IAlgorithm, selector.IAlgorithmContext,
     selector.IAlgorithmSelector, calibration.IInt8Calibrator, calibration.IInt8EntropyCalibrator,
     calibration.IInt8EntropyCalibrator2, calibration.IInt8MinMaxCalibrator, calibration.IInt8LegacyCalibrator,
-    builder.IProgressMonitor, builder.Builder, engine.IStreamReader, engine.Runtime, engine.ICudaEngine,
+    builder.IProgressMonitor, builder.Builder, engine.IStreamReader, engine.IStreamReaderV2, engine.Runtime, engine.ICudaEngine,
     inspector.EngineInspector, listeners.IOutputAllocator, listeners.IDebugListener, listeners.IProfiler,
     context.IExecutionContext,
 )  # fmt: skip

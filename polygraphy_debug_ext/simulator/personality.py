@@ -22,7 +22,10 @@ DIRECTORY = Path(__file__).parent / "personalities"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Personality:
-    """One version of TensorRT: `messages` maps a kind of log line to its severity and template."""
+    """One version of TensorRT: `messages` maps a kind of log line to its severity and template.
+
+    `myelin` says which kinds of layers Myelin takes, `autotuning` how the table of an op begins, with and without its key.
+    """
 
     name: str
     version: str
@@ -30,6 +33,9 @@ class Personality:
     tensor_text: str
     runner_text: str
     invalid_time: str
+    layer_information: Mapping[str, object]
+    myelin: Mapping[str, Sequence[str]]
+    autotuning: Mapping[str, str]
     runners: Mapping[str, int]
     messages: Mapping[str, Sequence[str]]
     enums: Mapping[str, Mapping[str, int]]

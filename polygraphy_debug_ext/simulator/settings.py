@@ -14,16 +14,21 @@ from polygraphy_debug_ext.simulator.errors import UsageError
 VARIABLE = "POLYGRAPHY_TRT_SIM"
 FORMAT = 1
 DEFAULT_NOISE = 0.06
+DEFAULT_GPU = "NVIDIA A100-SXM4-40GB"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What `polygraphy-trt-sim` was asked for; `noise` is the spread (sigma) of measured times, `fault` the specifications."""
+    """What `polygraphy-trt-sim` was asked for: `noise` is the spread (sigma) of measured times, `fault` the specifications.
+
+    `gpu` is the name of the device that is imitated: nothing but timing caches knows it.
+    """
 
     trt: str = personality.DEFAULT
     seed: int | None = None
     noise: float = DEFAULT_NOISE
     fault: tuple[str, ...] = ()
+    gpu: str = DEFAULT_GPU
 
     def faults(self) -> tuple[faults.Fault, ...]:
         """The planted faults."""
@@ -57,7 +62,7 @@ def load(text: str) -> Settings:
         raise _bad(f"not JSON ({error})") from None
     if not isinstance(fields, dict) or fields.pop("format", None) != FORMAT:
         raise _bad(f"not a set of settings of format {FORMAT}")
-    unknown = set(fields) - {"trt", "seed", "noise", "fault"}
+    unknown = set(fields) - {"trt", "seed", "noise", "fault", "gpu"}
     if unknown:
         raise _bad(f"unknown field {min(unknown)!r}")
     trt, seed = fields.get("trt", personality.DEFAULT), fields.get("seed")
@@ -70,7 +75,10 @@ def load(text: str) -> Settings:
         raise _bad("noise is not a number")
     if not isinstance(specs, list) or not all(isinstance(spec, str) for spec in specs):
         raise _bad("fault is not a list of texts")
-    return validated(Settings(trt=trt, seed=seed, noise=float(noise), fault=tuple(specs)))
+    gpu = fields.get("gpu", DEFAULT_GPU)
+    if not isinstance(gpu, str) or not gpu:
+        raise _bad("gpu is not a name")
+    return validated(Settings(trt=trt, seed=seed, noise=float(noise), fault=tuple(specs), gpu=gpu))
 
 
 def current() -> Settings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TIMEOUT = 60
+WEAK = ("FP16", "INT8", "OBEY_PRECISION_CONSTRAINTS", "PREFER_PRECISION_CONSTRAINTS")
 Array = np.ndarray[Any, np.dtype[Any]]
 # An object of a module that is made at run time: there are no types for it.
 Made: TypeAlias = Any
@@ -160,7 +162,9 @@ class Workbench:
         config = builder.create_builder_config()
         config.profiling_verbosity = self.trt.ProfilingVerbosity.DETAILED
         for flag in flags:
-            config.set_flag(getattr(self.trt.BuilderFlag, flag))
+            # Where precisions follow from the network alone there are no flags for them.
+            if flag not in WEAK or hasattr(self.trt.BuilderFlag, flag):
+                config.set_flag(getattr(self.trt.BuilderFlag, flag))
         return config
 
     def build(
@@ -180,7 +184,9 @@ class Workbench:
 
     def tactics(self, plan: bytes | None) -> dict[str, str]:
         return {
-            choice.name: choice.kernel + str(choice.tactic) for choice in self.engine(plan)._engine.choices
+            # The numbers of graph and position differ from build to build.
+            re.sub(r"_myl\d+_\d+$", "", layer.name): layer.kernel + str(layer.tactic)
+            for layer in self.engine(plan)._engine.layers
         }
 
     def run(self, engine: Made, profile: int = 0, **feeds: Array) -> dict[str, Array] | None:

@@ -15,7 +15,7 @@ from polygraphy_debug_ext.simulator.bindings.enums import BoundEnum
 from polygraphy_debug_ext.simulator.module import build_module
 
 INVENTORIES = Path(__file__).parents[1] / "data" / "tensorrt-api"
-PERSONALITIES = [("8.6", "8.6.1"), ("10.13", "10.13.3.9")]
+PERSONALITIES = [("8.6", "8.6.1"), ("10.13", "10.13.3.9"), ("11.4", "11.4.0.106")]
 # What every class of Python or every enum of pybind11 has; the inventories leave it out.
 COMMON = {"name", "value"}
 SEQUENCE = {"count", "index"}

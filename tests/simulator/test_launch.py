@@ -13,7 +13,7 @@ import onnx
 import pytest
 
 from polygraphy_debug_ext.simulator import launch as launcher
-from polygraphy_debug_ext.simulator import personality, settings
+from polygraphy_debug_ext.simulator import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ def passed(run: Run) -> Run:
     return run
 
 
-@pytest.mark.parametrize("trt", personality.names())
+@pytest.mark.parametrize("trt", ["8.6", "10.13"])
 def test_polygraphy_builds_inspects_and_runs(launch: Callable[..., Run], net: Path, trt: str) -> None:
     tools = ["--trt", trt, "--", "polygraphy"]
     for number in (1, 2):
@@ -88,7 +88,7 @@ def test_stock_diff_tactics_names_what_differs(launch: Callable[..., Run], net: 
     assert "Found potentially bad tactics" in shown.stdout
 
 
-@pytest.mark.parametrize("trt", personality.names())
+@pytest.mark.parametrize("trt", ["8.6", "10.13"])
 def test_a_replay_forces_the_same_tactics_in_every_layer(
     launch: Callable[..., Run], net: Path, trt: str
 ) -> None:
@@ -107,8 +107,8 @@ def test_a_replay_forces_the_same_tactics_in_every_layer(
         "import tensorrt as trt\n"
         "def tactics(engine):\n"
         "    text = engine.create_engine_inspector().get_engine_information(trt.LayerInformationFormat.JSON)\n"
-        "    return {l['Name']: l['TacticValue'] for l in json.loads(text)['Layers']}\n"
-        "recorded = {name: f'0x{algorithm.tactic % 2**64:016x}' for name, algorithm in data.items()}\n"
+        "    return {l['Name']: l['TacticValue'] for l in json.loads(text)['Layers'] if 'TacticValue' in l}\n"
+        "recorded = {name: f'0x{algorithm.tactic % 2**64:016x}' for name, algorithm in data.items() if name[0] != '{'}\n"
         "print(json.dumps([tactics(engine) == recorded, [tactics(e) == recorded for e in free]]))\n"
     )
     run = passed(launch("--trt", trt, "--noise", "0.2", "--", sys.executable, script.name))

@@ -14,6 +14,7 @@ from polygraphy_debug_ext.simulator.bindings.engine import ICudaEngine
 from polygraphy_debug_ext.simulator.bindings.memory import IHostMemory, host_memory
 from polygraphy_debug_ext.simulator.bindings.network import INetworkDefinition, strongly_typed
 from polygraphy_debug_ext.simulator.bindings.requests import (
+    METHOD,
     bindings_of,
     constraints_of,
     layouts_of,
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 PHASE = "Building Engine"
 UNSIMULATED = ("BF16", "FP8", "INT4", "FP4")
+WEAK = ("FP16", "INT8", *UNSIMULATED)
+# What compiled code takes in a timing cache.
+COMPILED = 64
 
 
 class _ProgressMonitor(Protocol):
@@ -120,8 +124,9 @@ class Builder(Bound):
     def _build(self, network: INetworkDefinition, config: IBuilderConfig) -> Engine | None:
         log = Log(personality=self._api.personality, sink=self._sink)
         selector = None
-        if config.algorithm_selector is not None:
-            selector = SelectorAdapter(self._api, config.algorithm_selector, self._sink)
+        chosen = getattr(config, "algorithm_selector", None)
+        if chosen is not None:
+            selector = SelectorAdapter(self._api, chosen, self._sink)
         monitor = cast("_ProgressMonitor | None", getattr(config, "progress_monitor", None))
         try:
             request = self._request(network, config, log)
@@ -148,8 +153,10 @@ class Builder(Bound):
             cache = attached._cache
             log.note("Global timing cache in use. Profiling results in this builder pass will be stored.")
         else:
-            cache = TimingCache(version=self._api.personality.version)
+            cache = TimingCache(version=self._api.personality.version, device=settings.gpu)
             log.note("Local timing cache in use. Profiling results in this builder pass will not be stored.")
+        if cache is not None:
+            cache.code = self._compiled(config, dice)
         return Stopwatch(
             log=log,
             # The mean of several measurements is less noisy than one.
@@ -157,7 +164,14 @@ class Builder(Bound):
             faults=settings.faults(),
             cache=cache,
             strict=attached is not None and config._has("ERROR_ON_TIMING_CACHE_MISS"),
+            editable=config._has("EDITABLE_TIMING_CACHE"),
         )
+
+    def _compiled(self, config: IBuilderConfig, dice: Dice) -> str:
+        """What the compilation cache adds to a timing cache: it is never the same, where there is one."""
+        flag = "DISABLE_COMPILATION_CACHE"
+        exists = self._api.personality.has("BuilderFlag", flag)
+        return COMPILED * dice.nonce if exists and not config._has(flag) else ""
 
     def _request(self, network: INetworkDefinition, config: IBuilderConfig, log: Log) -> Request:
         if network._graph is None:
@@ -167,8 +181,13 @@ class Builder(Bound):
             *(("HALF",) if config._has("FP16") else ()),
             *(("INT8",) if config._has("INT8") else ()),
         }
-        if strongly_typed(network) and len(precisions) > 1:
-            raise BuildFailure("internal", why="FP16 and INT8 cannot be set for a strongly typed network")
+        asked = [flag for flag in WEAK if config._has(flag)]
+        if strongly_typed(network) and asked:
+            raise BuildFailure(
+                "api",
+                method=METHOD,
+                why=f"a strongly typed network takes its precisions from its types: {asked[0]} cannot be set",
+            )
         for flag in UNSIMULATED:
             if config._has(flag):
                 log.caution(f"The TensorRT simulator has no tactics in {flag}: the flag has no effect.")

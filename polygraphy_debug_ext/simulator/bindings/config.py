@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from polygraphy_debug_ext.simulator.bindings.base import Bound, Dims, Stored, View
-from polygraphy_debug_ext.simulator.bindings.memory import IHostMemory, host_memory
+from polygraphy_debug_ext.simulator.bindings.timing_cache import ITimingCache
 from polygraphy_debug_ext.simulator.compiler.cache import CacheError, TimingCache
 
 if TYPE_CHECKING:
@@ -45,27 +45,6 @@ class IOptimizationProfile(Bound):
     def get_shape_input(self, input: str) -> list[list[int]]:  # noqa: A002 - TensorRT's name
         """The values of an input that holds shapes."""
         return list(self._values.get(input, ()))
-
-
-class ITimingCache(Bound):
-    """Measured times, which later builds can use."""
-
-    def __init__(self, cache: TimingCache) -> None:
-        self._cache = cache
-
-    def serialize(self) -> IHostMemory:
-        """As bytes."""
-        return host_memory(self._api, self._cache.dump())
-
-    def combine(self, input_cache: ITimingCache, ignore_mismatch: bool) -> bool:  # noqa: FBT001 - TensorRT's signature
-        """Take over what the other cache has and this one lacks."""
-        del ignore_mismatch  # there is one kind of device here, and versions have to be equal anyway
-        return self._cache.combine(input_cache._cache)
-
-    def reset(self) -> bool:
-        """Forget everything."""
-        self._cache.times.clear()
-        return True
 
 
 class EnumStored:
@@ -223,19 +202,19 @@ class IBuilderConfig(Bound):
 
     def create_timing_cache(self, serialized_timing_cache: bytes) -> ITimingCache:
         """A timing cache from bytes; what is not one of this version is not used, and an empty cache takes its place."""
-        version = self._api.personality.version
+        version, device = self._api.personality.version, self._api.settings().gpu
         try:
-            cache = TimingCache.load(bytes(memoryview(serialized_timing_cache)), version)
+            cache = TimingCache.load(bytes(memoryview(serialized_timing_cache)), version, device)
         except CacheError as error:
             self._sink("WARNING", f"Error Code 1: Serialization (Serialization assertion {error})")
             self._sink("WARNING", "The timing cache will not be used!")
-            cache = TimingCache(version=version)
-        return self._api.new(ITimingCache, cache)
+            cache = TimingCache(version=version, device=device)
+        return self._api.new(ITimingCache, cache, self._sink, self)
 
     def set_timing_cache(self, cache: ITimingCache, ignore_mismatch: bool) -> bool:  # noqa: FBT001 - TensorRT's signature
-        """Attach a timing cache: builds read it and add to it."""
-        del ignore_mismatch  # there is one kind of device here
-        if cache._cache.version != self._api.personality.version:
+        """Attach a timing cache: builds read it and add to it. One of another device is used only if that is asked for."""
+        fits = ignore_mismatch or cache._cache.device == self._api.settings().gpu
+        if not fits or cache._cache.version != self._api.personality.version:
             self._sink("WARNING", "The timing cache will not be used!")
             return False
         self._timing_cache = cache

@@ -235,7 +235,8 @@ class IExecutionContext(Bound):
         profiler = cast("_Profiler | None", self.profiler)
         if profiler is not None:
             for choice in self._engine._engine.profiles[self._profile]:
-                profiler.report_layer_time(choice.name, choice.time_ms)
+                for layer in choice.layers:
+                    profiler.report_layer_time(layer.name, layer.time_ms)
         return True
 
     def _executor(self) -> Executor:

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20
 ALIGNMENT = 512
+# What a reader is told besides how many bytes are wanted.
+STREAM_READERS: dict[str, tuple[int, ...]] = {"IStreamReader": (), "IStreamReaderV2": (0,)}
 
 
 class _Reader(Protocol):
-    def read(self, size: int) -> bytes: ...
+    def read(self, size: int, *stream: int) -> bytes: ...
 
 
 class IStreamReader(Bound):
@@ -34,6 +36,18 @@ class IStreamReader(Bound):
     def read(self, size: int) -> bytes:
         """The next bytes; none at the end."""
         raise NotImplementedError("IStreamReader.read must be implemented by a subclass")
+
+
+class IStreamReaderV2(Bound):
+    """What users implement to have an engine read piece by piece, also onto the device: `stream` is a CUDA stream."""
+
+    def read(self, num_bytes: int, stream: int) -> bytes:
+        """The next bytes; none at the end."""
+        raise NotImplementedError("IStreamReaderV2.read must be implemented by a subclass")
+
+    def seek(self, offset: int, where: BoundEnum) -> bool:
+        """Go elsewhere."""
+        raise NotImplementedError("IStreamReaderV2.seek must be implemented by a subclass")
 
 
 class Runtime(Bound):
@@ -49,11 +63,17 @@ class Runtime(Bound):
     num_DLA_cores = View(lambda _: 0)  # noqa: N815 - TensorRT's name
     engine_host_code_allowed = Stored(default=False)
 
-    def deserialize_cuda_engine(self, serialized_engine: bytes | IStreamReader) -> ICudaEngine | None:
+    def deserialize_cuda_engine(
+        self, serialized_engine: bytes | IStreamReader | IStreamReaderV2
+    ) -> ICudaEngine | None:
         """An engine from bytes or from a stream; None if they are not one of this version, which the log explains."""
-        reader = self._api.classes.get("IStreamReader")
-        if reader is not None and isinstance(serialized_engine, reader):
-            data = b"".join(iter(lambda: bytes(cast("_Reader", serialized_engine).read(CHUNK)), b""))
+        kinds = {name: self._api.classes[name] for name in STREAM_READERS if name in self._api.classes}
+        extra = next(
+            (STREAM_READERS[name] for name, cls in kinds.items() if isinstance(serialized_engine, cls)), None
+        )
+        if extra is not None:
+            reader = cast("_Reader", serialized_engine)
+            data = b"".join(iter(lambda: bytes(reader.read(CHUNK, *extra)), b""))
         else:
             data = bytes(memoryview(cast("bytes", serialized_engine)))
         try:
@@ -74,7 +94,7 @@ class ICudaEngine(Bound):
         self._by_name = {binding.name: binding for binding in self._io}
 
     name = View(lambda engine: engine._engine.name)
-    num_layers = View(lambda engine: len(engine._engine.choices))
+    num_layers = View(lambda engine: len(engine._engine.layers))
     num_io_tensors = View(lambda engine: len(engine._io))
     num_bindings = View(lambda engine: len(engine._io) * len(engine._engine.profiles))
     num_optimization_profiles = View(lambda engine: len(engine._engine.profiles))
@@ -95,7 +115,8 @@ class ICudaEngine(Bound):
     def _memory(self, profile: int | None) -> int:
         """The memory for the tensors between the layers."""
         chosen = self._engine.choices if profile is None else self._engine.profiles[profile]
-        sizes = [tensor.layout.nbytes(tensor.optimum) for choice in chosen for tensor in choice.outputs]
+        layers = [layer for choice in chosen for layer in choice.layers]
+        sizes = [tensor.layout.nbytes(tensor.optimum) for layer in layers for tensor in layer.outputs]
         return max(sizes, default=0) // ALIGNMENT * ALIGNMENT + ALIGNMENT
 
     def _binding(self, name: str | int) -> Binding:

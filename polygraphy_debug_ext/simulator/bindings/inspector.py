@@ -6,11 +6,15 @@ import json
 from typing import TYPE_CHECKING
 
 from polygraphy_debug_ext.simulator.bindings.base import Bound, Stored
-from polygraphy_debug_ext.simulator.compiler.describe import describe
+from polygraphy_debug_ext.simulator.compiler.describe import describe, describe_io
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from polygraphy_debug_ext.simulator.bindings.enums import BoundEnum
     from polygraphy_debug_ext.simulator.compiler.records import Engine
+
+METADATA = {"Multi-Device": "Disabled"}
 
 
 class EngineInspector(Bound):
@@ -27,20 +31,43 @@ class EngineInspector(Bound):
 
     def get_engine_information(self, format: BoundEnum) -> str:  # noqa: A002 - TensorRT's name
         """About all layers."""
-        layers = [self._information(index, format.name) for index in range(len(self._engine.choices))]
-        bindings = [binding.name for binding in self._engine.bindings if not binding.is_debug]
+        layers = [self._information(index, format.name) for index in range(len(self._engine.layers))]
+        bindings = [binding for binding in self._engine.bindings if not binding.is_debug]
+        if self._schema["io"] == "I/O Tensors":
+            return self._newer(layers, [describe_io(binding) for binding in bindings], format.name)
+        names = [binding.name for binding in bindings]
         if format.name == "ONELINE":
-            return "\n".join([f"Layers: {layers[0]}", *layers[1:], "Bindings:", *bindings, ""])
+            return "\n".join([f"Layers: {layers[0]}", *layers[1:], "Bindings:", *names, ""])
         joined = "\n,".join(layers)
-        return f'{{"Layers": [{joined}\n],\n"Bindings": {json.dumps(bindings)}}}'
+        return f'{{"Layers": [{joined}\n],\n"Bindings": {json.dumps(names)}}}'
+
+    @property
+    def _schema(self) -> Mapping[str, object]:
+        return self._api.personality.layer_information
+
+    def _newer(self, layers: list[str], ends: list[dict[str, object]], form: str) -> str:
+        """What newer versions write: inputs and outputs with all that is known about them."""
+        if form == "ONELINE":
+            lines = [f" {_oneline(end)}" for end in ends]
+            extra = [f" {key}: {value}" for key, value in METADATA.items()]
+            return "\n".join(
+                ["Layers:", *layers, "", "I/O Tensors:", *lines, "", "Engine Metadata:", *extra, ""]
+            )
+        fields = {
+            "ProfilingVerbosity": self._engine.verbosity,
+            "Layers": [json.loads(layer) for layer in layers],
+            "I/O Tensors": ends,
+            "Engine Metadata": METADATA,
+        }
+        return json.dumps(fields, indent=1)
 
     def _information(self, index: int, form: str) -> str:
-        choice = self._engine.choices[index]
+        choice = self._engine.layers[index]
         if self._engine.verbosity == "NONE":
             return "{}" if form == "JSON" else ""
         if self._engine.verbosity != "DETAILED":
             return json.dumps(choice.name) if form == "JSON" else choice.name
-        fields = describe(choice, in_context=self.execution_context is not None)
+        fields = describe(choice, self._schema, in_context=self.execution_context is not None)
         return json.dumps(fields, indent=2) if form == "JSON" else _oneline(fields)
 
 
@@ -57,4 +84,4 @@ def _nested(value: object) -> str:
     if isinstance(value, (list, tuple)):
         brackets = "[ {} ]" if value and isinstance(value[0], dict) else "[{}]"
         return brackets.format(",".join(_nested(entry) for entry in value))
-    return str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

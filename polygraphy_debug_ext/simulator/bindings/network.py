@@ -211,4 +211,5 @@ class INetworkDefinition(Bound):
 def strongly_typed(network: INetworkDefinition) -> bool:
     """Whether the precision follows from the types in the network alone."""
     flags = cast("dict[str, int]", network._api.personality.enums["NetworkDefinitionCreationFlag"])
-    return "STRONGLY_TYPED" in flags and bool(network._flags & (1 << flags["STRONGLY_TYPED"]))
+    weak = network._api.personality.has("BuilderFlag", "FP16")
+    return not weak or ("STRONGLY_TYPED" in flags and bool(network._flags & (1 << flags["STRONGLY_TYPED"])))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import onnx
 
+    from polygraphy_debug_ext.simulator.bindings.config import IBuilderConfig
     from polygraphy_debug_ext.simulator.bindings.enums import BoundEnum
     from polygraphy_debug_ext.simulator.bindings.network import INetworkDefinition
     from polygraphy_debug_ext.simulator.compiler.graph import Graph
@@ -102,6 +103,11 @@ class OnnxParser(Bound):
     def clear_flag(self, flag: BoundEnum) -> None:
         """Clear a flag."""
         self.flags &= ~(1 << int(flag))
+
+    def set_builder_config(self, builder_config: IBuilderConfig) -> bool:
+        """Tell the configuration: nothing that is parsed here depends on it."""
+        del builder_config
+        return True
 
     def supports_operator(self, op_name: str) -> bool:
         """Whether there is an importer for this operator."""

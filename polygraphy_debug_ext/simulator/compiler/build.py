@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from polygraphy_debug_ext.simulator.compiler import sizing
 from polygraphy_debug_ext.simulator.compiler.dtypes import DTYPES
+from polygraphy_debug_ext.simulator.compiler.foreign import ForeignTuner
 from polygraphy_debug_ext.simulator.compiler.fusion import Fusion
+from polygraphy_debug_ext.simulator.compiler.myelin import partition
 from polygraphy_debug_ext.simulator.compiler.records import Engine
 from polygraphy_debug_ext.simulator.compiler.shapes import TensorType
 from polygraphy_debug_ext.simulator.compiler.tuner import Constraints, Selector, Tuner
@@ -61,10 +63,12 @@ def build(request: Request, stopwatch: Stopwatch) -> Engine:
     if DEVICE.sticky:
         log.message("cuda", why=DEVICE.sticky)
     outputs = frozenset(binding.name for binding in request.bindings if not binding.is_input)
-    layers = Fusion(request.graph, outputs).layers()
+    fused = Fusion(request.graph, outputs).layers()
+    layers = partition(fused, log.personality.myelin, outputs)
     if not layers:
         raise BuildFailure("internal", why="the network has no layers")
     log.verbose(f"After dead-layer removal and fusions: {len(layers)} layers")
+    foreign = ForeignTuner(stopwatch, request.allowance, request.constraints)
     profiles: list[tuple[Choice, ...]] = []
     for index, profile in enumerate(request.profiles):
         log.verbose(
@@ -80,6 +84,7 @@ def build(request: Request, stopwatch: Stopwatch) -> Engine:
             allowance=request.allowance,
             constraints=request.constraints,
             stopwatch=stopwatch,
+            foreign=foreign,
             selector=request.selector,
             suffix=f" [profile {index}]" if index else "",
             outputs=outputs,

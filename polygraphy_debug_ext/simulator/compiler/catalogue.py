@@ -82,7 +82,7 @@ class Setting:
 
 def candidates(setting: Setting, allowance: Allowance) -> tuple[Candidate, ...]:
     """All candidates of a layer, in a stable order; there is always one."""
-    native = _native_precision(setting)
+    native = native_precision(setting)
     signature = setting.signature
     found: list[Candidate] = []
     for precision in _precisions(setting, allowance, native):
@@ -93,11 +93,11 @@ def candidates(setting: Setting, allowance: Allowance) -> tuple[Candidate, ...]:
             and (not kernel.source or kernel.source in allowance.sources)
         ]
         usable = [candidate for kernel in matching for candidate in _candidate(kernel, precision, setting)]
-        found.extend(_offered(usable, signature, PER_LEVEL[allowance.level]))
+        found.extend(offered(usable, signature, PER_LEVEL[allowance.level]))
     return tuple(_capped(found, signature))
 
 
-def _native_precision(setting: Setting) -> str:
+def native_precision(setting: Setting) -> str:
     """What the network itself asks for: HALF if its floats are already HALF."""
     floats = [setting.dtype(name) for name in (*setting.layer.outputs, *setting.layer.inputs)]
     return "HALF" if "HALF" in floats and setting.layer.kind not in EXPLICIT else "FLOAT"
@@ -150,7 +150,7 @@ def _workspace(kernel: Kernel, setting: Setting) -> int:
     return 512 * (1 + sum(len(setting.shape(name)) for name in setting.layer.outputs))
 
 
-def _offered(usable: list[Candidate], signature: str, limit: int) -> list[Candidate]:
+def offered(usable: list[Candidate], signature: str, limit: int) -> list[Candidate]:
     """A layer is never offered every kernel: which ones depends on the kernel and on the layer's signature."""
     ranked = sorted(usable, key=lambda candidate: kernels.fraction("offer", candidate.kernel.name, signature))
     chosen = {

@@ -43,7 +43,10 @@ HEADS = ("conv", "deconv", "gemm")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """Nodes that run as one: `inputs` are what it reads from other layers, `weights` the constants that it holds."""
+    """Nodes that run as one: `inputs` are what it reads from other layers, `weights` the constants that it holds.
+
+    A graph that Myelin compiles has the layers that it is made of as its `parts`.
+    """
 
     name: str
     kind: str
@@ -51,6 +54,7 @@ class Layer:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     weights: tuple[str, ...]
+    parts: tuple[Layer, ...] = ()
 
     @property
     def head(self) -> Node:

@@ -94,6 +94,13 @@ class Layout:
         """As the layer information has it."""
         return FORMATS[self.format].text.format(DTYPES[self.dtype].long_text)
 
+    @property
+    def short_text(self) -> str:
+        """As the layer information has it where the data type is a field of its own."""
+        short = "NHWC" if FORMATS[self.format].channels_last else "Linear"
+        words = FORMATS[self.format].text.format("").replace("  ", " ").strip()
+        return f"({short}) {words if words.endswith('format') or '%' in words else words + ' format'}"
+
     def nbytes(self, shape: Sequence[int]) -> int:
         """The size of a tensor with this layout."""
         sizes = list(shape)

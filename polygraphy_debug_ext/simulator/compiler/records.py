@@ -27,7 +27,11 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What one engine layer got. `nodes` are the ONNX nodes that it runs; a reformat layer has none."""
+    """What one engine layer got. `nodes` are the ONNX nodes that it runs; a reformat layer has none.
+
+    A graph that Myelin compiled is one choice for the builder; `inner` are the layers that it became, each of which names the
+    graph as its `region`. `aliases` are further names under which a fault finds the layer.
+    """
 
     name: str
     kind: str
@@ -43,11 +47,24 @@ class Choice:
     workspace: int = 0
     base: str = ""
     origin: str = ""
+    region: str = ""
+    aliases: tuple[str, ...] = ()
+    inner: tuple[Choice, ...] = ()
 
     @property
     def tactic_text(self) -> str:
         """The tactic id as the log prints it."""
         return f"0x{self.tactic:016x}"
+
+    @property
+    def layers(self) -> tuple[Choice, ...]:
+        """What runs: the layer itself, or those that Myelin made of it."""
+        return self.inner or (self,)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names under which a fault finds the layer."""
+        return (self.name, self.base, *self.aliases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,5 +101,10 @@ class Engine:
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """The layers of all profiles."""
+        """What the builder chose for all profiles: a graph of Myelin is one layer."""
         return tuple(choice for profile in self.profiles for choice in profile)
+
+    @property
+    def layers(self) -> tuple[Choice, ...]:
+        """The layers of all profiles as they run."""
+        return tuple(layer for choice in self.choices for layer in choice.layers)

@@ -33,13 +33,17 @@ class Timed:
 
 @dataclass(kw_only=True)
 class Stopwatch:
-    """Times the candidates of one build. Without a `cache` nothing is remembered; `strict` makes a miss an error."""
+    """Times the candidates of one build. Without a `cache` nothing is remembered; `strict` makes a miss an error.
+
+    `editable` makes the log tell the keys of what it remembers.
+    """
 
     log: Log
     dice: Dice
     faults: Sequence[Fault] = ()
     cache: TimingCache | None = None
     strict: bool = False
+    editable: bool = False
 
     def time(
         self, subject: Subject, offered: Iterable[Candidate], costs: Iterable[float]
@@ -121,7 +125,7 @@ class Stopwatch:
                 "internal",
                 why=f"tactic 0x{candidate.kernel.tactic:016x} of {subject.name} is missing in the timing cache",
             )
-        trouble = device.DEVICE.sticky or self._struck(subject, candidate)
+        trouble = device.DEVICE.sticky or self.struck(candidate.kernel.name, subject.name, subject.base)
         if trouble:
             self.log.message("skip", tactic=candidate.kernel.tactic, why=trouble)
             return None
@@ -132,10 +136,10 @@ class Stopwatch:
             self.cache.times[timing_cache.key(candidate, subject.setting)] = time
         return time
 
-    def _struck(self, subject: Subject, candidate: Candidate) -> str:
-        """Let planted faults act: the reason why the candidate cannot be used, if it comes back at all."""
+    def struck(self, kernel: str, *layers: str) -> str:
+        """Let planted faults act: the reason why a kernel cannot be used at a layer, if it comes back at all."""
         for fault in self.faults:
-            if not fault.matches(candidate.kernel.name, subject.name, subject.base):
+            if not fault.matches(kernel, *layers):
                 continue
             if not self.dice.happens(fault.rate, fault.kernel, fault.layer, fault.effect):
                 continue

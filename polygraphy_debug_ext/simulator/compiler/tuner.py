@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from polygraphy_debug_ext.simulator.compiler import kernels
 from polygraphy_debug_ext.simulator.compiler.catalogue import Allowance, Candidate, Setting, candidates
+from polygraphy_debug_ext.simulator.compiler.foreign import expanded
 from polygraphy_debug_ext.simulator.compiler.fusion import Layer
 from polygraphy_debug_ext.simulator.compiler.records import Choice, Tensor
 from polygraphy_debug_ext.simulator.compiler.timing import reformat_cost, true_cost
@@ -18,6 +19,7 @@ from polygraphy_debug_ext.simulator.errors import BuildFailure
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from polygraphy_debug_ext.simulator.compiler.foreign import Foreign, ForeignTuner
     from polygraphy_debug_ext.simulator.compiler.layouts import Layout
     from polygraphy_debug_ext.simulator.compiler.shapes import TensorType
     from polygraphy_debug_ext.simulator.compiler.stopwatch import Stopwatch, Timed
@@ -68,6 +70,7 @@ class Tuner:
     allowance: Allowance
     constraints: Constraints
     stopwatch: Stopwatch
+    foreign: ForeignTuner
     selector: Selector | None = None
     suffix: str = ""
     outputs: frozenset[str] = frozenset()
@@ -86,10 +89,25 @@ class Tuner:
 
     def _tune(self, layer: Layer) -> None:
         subject = self._subject(layer)
+        if layer.parts:
+            self._tune_foreign(subject)
+            return
         offered = self._constrained(layer, candidates(subject.setting, self.allowance))
         costs = [true_cost(candidate, subject.setting) for candidate in offered]
         timed = self._selected(subject, self.stopwatch.time(subject, offered, costs))
         winner = min(timed, key=lambda entry: entry.time_ms + self._entry_cost(subject, entry.candidate))
+        self._place(subject, winner)
+
+    def _tune_foreign(self, subject: Subject) -> None:
+        """A graph of Myelin: one choice, as far as the selector can see."""
+        graphs = self.foreign.tune(subject.setting.layer, self.suffix, self.types)
+        best = min(graphs, key=lambda graph: graph.ideal_ms + self._entry_cost(subject, graph.candidate))
+        self._selected(subject, (best.timed,))
+        self._place(subject, best.timed, best)
+
+    def _place(self, subject: Subject, winner: Timed, graph: Foreign | None = None) -> None:
+        """Put a layer with what it got into the engine, and what reformats its inputs and outputs around it."""
+        layer = subject.setting.layer
         inputs = [
             self._reformatted_input(layer, index, layout)
             for index, layout in enumerate(winner.candidate.inputs)
@@ -104,7 +122,12 @@ class Tuner:
                 late.append((index, self._tensor(name, name + self.suffix, wanted)))
             self._held[name] = held
             outputs.append(self._tensor(name, held.name, layout))
-        self._choices.append(self._choice(subject, winner, inputs, outputs))
+        choice = self._choice(subject, winner, inputs, outputs)
+        if graph is not None:
+            ends = (*choice.inputs, *choice.outputs)
+            inner = expanded(graph, ends, self.symbolic, choice.implementation)
+            choice = replace(choice, inner=inner)
+        self._choices.append(choice)
         for index, target in late:
             self._reformat(
                 f"Reformatting CopyNode for Output Tensor {index} to {layer.name}", outputs[index], target

@@ -70,7 +70,9 @@ def _choice(fields: dict[str, Any]) -> Choice:
     inputs, outputs = (
         tuple(_tensor(tensor) for tensor in fields.pop(side)) for side in ("inputs", "outputs")
     )
-    return Choice(**{**fields, "nodes": tuple(fields["nodes"])}, inputs=inputs, outputs=outputs)
+    inner = tuple(_choice(choice) for choice in fields.pop("inner"))
+    names = {key: tuple(fields[key]) for key in ("nodes", "aliases")}
+    return Choice(**{**fields, **names}, inputs=inputs, outputs=outputs, inner=inner)
 
 
 def _tensor(fields: Mapping[str, Any]) -> Tensor:

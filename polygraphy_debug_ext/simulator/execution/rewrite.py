@@ -51,7 +51,7 @@ def rewrite(engine: Engine, profile: int, faults: Sequence[Fault]) -> Program:
 class _Rewriter:
     def __init__(self, engine: Engine, profile: int, faults: Sequence[Fault]) -> None:
         self._engine = engine
-        self._choices = engine.profiles[profile]
+        self._choices = [layer for choice in engine.profiles[profile] for layer in choice.layers]
         self._suffix = f" [profile {profile}]" if profile else ""
         self._faults = [fault for fault in faults if fault.effect in RUN_EFFECTS]
         self._source = onnx.load_from_string(engine.model)
@@ -138,7 +138,7 @@ class _Rewriter:
         """What the kernel of a layer leaves in an output, given the right values: with its faults, and rounded."""
         elem_type = self._elem_type(tensor.value)
         for fault in self._faults:
-            if not fault.matches(choice.kernel, choice.name, choice.base):
+            if not fault.matches(choice.kernel, *choice.names):
                 continue
             if fault.effect not in TENSOR_EFFECTS:
                 self._crashes.append(fault)

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 HEX = r"0x[0-9a-f]{16}"
 LAYER = re.compile(rf"Layer\((\w+)\): (.+), Tactic: ({HEX}), (.*) -> (.*)")
-TENSORS = {"8.6": r"[^,]+\[\w+\([-\d,:]+\)\]", "10.13": r"[^,]+ \(\w+\[[-\d,:]+\]\)"}
+TENSORS = {
+    "8.6": r"[^,]+\[\w+\([-\d,:]+\)\]",
+    "10.13": r"[^,]+ \(\w+\[[-\d,:]+\]\)",
+    "11.4": r"[^,]+ \(\w+\[[-\d,:]+\]\)",
+}
 SHAPES = {
     "8.6": [rf"Fastest Tactic: {HEX} Time: [\d.e-]+", r"-+ Timing Runner: .+ \(\w+\)"],
     "10.13": [
@@ -45,7 +49,7 @@ def block(bench: Workbench) -> list[str]:
     return messages[0].splitlines()[1:]
 
 
-@pytest.mark.parametrize("name", personality.names())
+@pytest.mark.parametrize("name", ["8.6", "10.13"])
 def test_lines_have_the_shapes_of_the_real_ones(
     workbench: Callable[..., Workbench], models: Models, name: str
 ) -> None:
@@ -78,9 +82,11 @@ def test_cached_results_have_their_own_line(bench: Workbench, models: Models) ->
     builder.build_serialized_network(network, config)
     bench.lines.clear()
     builder.build_serialized_network(network, config)
+    # Only a graph of Myelin is gone through again, without its tables.
+    assert bench.text().count("Timing Runner") == 1
+    assert "Autotuning op" not in bench.text()
     cached = rf"pool \[Float\(2048,256,16,1\) -> Float\(512,64,8,1\)\] got cached result: CaskPooling, tactic {HEX}, [\d.e-]+ ms"
     assert re.search(cached, bench.text())
-    assert "Timing Runner" not in bench.text()
 
 
 def test_equal_layers_of_one_build_are_timed_once(bench: Workbench, models: Models) -> None:
@@ -99,7 +105,7 @@ def test_a_combination_without_a_usable_tactic_says_so(
     workbench: Callable[..., Workbench], models: Models
 ) -> None:
     for name, time in (("8.6", "3.40282e+38"), ("10.13", "inf")):
-        bench = workbench(name, fault=("*@fc:build-error",))
+        bench = workbench(name, fault=("*@conv3:build-error",))
         bench.build(models.conv_net())
         assert f"Fastest Tactic: 0xd15ea5edd15ea5ed Time: {time}" in bench.text()
 
@@ -113,6 +119,6 @@ def test_layers_of_later_profiles_are_marked(bench: Workbench, models: Models) -
 
     bench.build(models.conv_net(batch="n"), prepare=prepare)
     lines = block(bench)
-    assert len(lines) == 20
-    assert all(" [profile 1], Tactic:" in line for line in lines[10:])
-    assert "x [profile 1] (Float[-1,3,16,16])" in lines[10]
+    assert len(lines) == 16
+    assert all(" [profile 1], Tactic:" in line for line in lines[8:])
+    assert "x [profile 1] (Float[-1,3,16,16])" in lines[8]
