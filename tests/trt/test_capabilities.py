@@ -103,6 +103,15 @@ def test_what_the_room_takes_from_tensorrt_exists_in_that_version(version: str) 
             assert not member or member[0] in names[name], f"{path.name}: {name}.{member[0]}"
 
 
+def test_what_can_run_with_tensorrt_rtx_exists_there() -> None:
+    module = pytest.importorskip("tensorrt_rtx", reason="tensorrt_rtx is not installed (extra rtx)")
+    # Tactics cannot be forced there.
+    for path in (path for path in ROOM.glob("*.py") if path.name not in RUNS_WITH):
+        for name, *member in touched(path):
+            assert hasattr(module, name), f"{path.name}: {name}"
+            assert not member or hasattr(getattr(module, name), member[0]), f"{path.name}: {name}.{member[0]}"
+
+
 def test_the_audit_sees_what_the_room_takes() -> None:
     seen = {path.name: touched(path) for path in ROOM.glob("*.py")}
     assert ("BuilderFlag", "EDITABLE_TIMING_CACHE") in seen["cache.py"]
