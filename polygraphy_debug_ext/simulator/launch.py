@@ -36,7 +36,8 @@ faults:
     build-crash    the process dies with SIGSEGV
     build-hang     the build never ends
     sticky         a CUDA error from which this process does not recover: all later builds and calls fail
-  --list-kernels shows what can be planted.
+  --list-kernels shows what can be planted. A layer inside Myelin is known by its op, its ONNX nodes, its name in the engine,
+  and the name of the graph around it.
 
 examples:
   polygraphy-trt-sim -- polygraphy run model.onnx --trt --onnxrt --fp16
@@ -120,8 +121,14 @@ def _list_kernels(options: argparse.Namespace, chosen: settings.Settings, comman
 
     if command:
         raise UsageError("--list-kernels takes no command")
+    weak = personality.load(chosen.trt).has("BuilderFlag", "FP16")
+    if (options.fp16 or options.int8) and not weak:
+        _complain(
+            f"TensorRT {chosen.trt} takes precisions from the model: --fp16 and --int8 change nothing", 0
+        )
     precisions = {"FLOAT", *(("HALF",) if options.fp16 else ()), *(("INT8",) if options.int8 else ())}
-    for row in list_kernels(Path(options.list_kernels), chosen.trt, frozenset(precisions)):
+    allowed = frozenset(precisions) if weak else frozenset({"FLOAT"})
+    for row in list_kernels(Path(options.list_kernels), chosen.trt, allowed):
         sys.stdout.write(f"{row.layer}\t{row.kernel}\t{row.tactic}\t{row.precision}" + "\n")
     return 0
 

@@ -72,11 +72,12 @@ class OpTactic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pick:
-    """What an op got."""
+    """What an op got; `ideal_ms` is what it would take with its truly best tactic."""
 
     kernel: str
     hash: int
     time_ms: float
+    ideal_ms: float = 0.0
 
 
 def tactics(op: Op, allowance: Allowance) -> tuple[OpTactic, ...]:
@@ -105,6 +106,10 @@ def tactics(op: Op, allowance: Allowance) -> tuple[OpTactic, ...]:
     return tuple(found)
 
 
+def _ideal(choices: Sequence[OpTactic]) -> float:
+    return min(tactic.cost for tactic in choices)
+
+
 def _is_split(kernel: Kernel, signature: str) -> bool:
     return kernels.fraction("split", kernel.name, signature) < SHARE_SPLIT
 
@@ -123,10 +128,6 @@ class Autotuner:
         self._log = stopwatch.log
         self._allowance = allowance
 
-    def ideal(self, op: Op) -> float:
-        """What the op costs with its truly best tactic."""
-        return min(tactic.cost for tactic in tactics(op, self._allowance))
-
     def pick(self, op: Op) -> Pick:
         """The tactic that the cache has for the op, or else the one that is measured as the fastest."""
         choices, cache = tactics(op, self._allowance), self._watch.cache
@@ -144,12 +145,17 @@ class Autotuner:
         time, best = measured[0]
         if cache is not None:
             cache.ops[op.key] = Entry(hash=best.hash, time_ms=time)
-        return Pick(kernel=best.kernel.name, hash=best.hash, time_ms=time)
+        return Pick(kernel=best.kernel.name, hash=best.hash, time_ms=time, ideal_ms=_ideal(choices))
 
     def _from_cache(self, op: Op, known: Entry, choices: Sequence[OpTactic]) -> Pick:
         for tactic in choices:
             if tactic.hash == known.hash:
-                return Pick(kernel=tactic.kernel.name, hash=known.hash, time_ms=known.time_ms)
+                return Pick(
+                    kernel=tactic.kernel.name,
+                    hash=known.hash,
+                    time_ms=known.time_ms,
+                    ideal_ms=_ideal(choices),
+                )
         self._say(
             "ERROR",
             f"The tactic 0x{known.hash:x} in the timing cache cannot be used for op {op.name} (key: {op.key}).",
@@ -166,7 +172,7 @@ class Autotuner:
         return round(time, DECIMALS)
 
     def _table(self, op: Op, measured: Sequence[tuple[float, OpTactic]]) -> None:
-        keyed = self._watch.editable
+        keyed = self._watch.editable and self._watch.cache is not None
         template = self._log.personality.autotuning["keyed" if keyed else "plain"]
         origins = "".join(f"[ONNX Layer: {name}]" for name in op.nodes)
         folded = op.setting.layer.kind == "conv"

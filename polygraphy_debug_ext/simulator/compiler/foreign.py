@@ -5,7 +5,7 @@ Which formats a graph gets does not depend on noise: they follow from what its o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from polygraphy_debug_ext.simulator.compiler.autotune import Autotuner, Op, Pick
@@ -37,42 +37,61 @@ GRAPHS, POSITIONS = 8, 3
 GENERATED_MS = 0.002
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a graph is in the engine: the suffix of its profile, its number, and the position of its first layer."""
+
+    suffix: str = ""
+    graph: int = 0
+    offset: int = 0
+
+
+NOWHERE = Place()
+
+
 @dataclass(kw_only=True)
 class Foreign:
-    """A graph of Myelin in one combination of formats. `setting` tells about its parts, `picks` are by op name."""
+    """A graph of Myelin in one combination of formats. `setting` tells about its parts, `picks` are by the name of a part."""
 
     region: Layer
-    suffix: str
+    place: Place
     setting: Callable[[Layer], Setting]
     precisions: Mapping[str, str]
     candidate: Candidate
     inners: tuple[Inner, ...]
-    names: tuple[str, ...]
-    graph: int
     picks: dict[str, Pick] = field(default_factory=dict)
     ideal_ms: float = 0.0
 
     @property
     def timed(self) -> Timed:
         """As the builder sees it: one choice."""
-        count = len(self.inners) - len(self.picks)
-        total = sum(pick.time_ms for pick in self.picks.values()) + GENERATED_MS * max(0, count)
+        count = sum(inner.op is None for inner in self.inners)
+        total = sum(pick.time_ms for pick in self.picks.values()) + GENERATED_MS * count
         return Timed(candidate=self.candidate, time_ms=float(f"{total:.6g}"))
+
+    def name(self, index: int) -> str:
+        """The name of an inner layer."""
+        place = self.place
+        return f"{self.inners[index].stem}{place.suffix}_myl{place.graph}_{place.offset + index}"
+
+    def precision(self, inner: Inner) -> str:
+        """What an inner layer computes in."""
+        return self.precisions[inner.layers[-1].name]
 
     def layout(self, name: str, precision: str) -> Layout:
         """How a tensor lies in memory next to a part that computes in `precision`."""
         dtype = self.setting(self.region).dtype(name)
         return Layout(dtype=precision if dtype == "FLOAT" and precision == "HALF" else dtype)
 
-    def op(self, inner: Inner, part: Layer, name: str) -> Op:
-        """A part that is tuned; `name` is that of the inner layer which it ends up in."""
-        own = op_name(part)
+    def op(self, index: int, part: Layer) -> Op:
+        """A part that is tuned, and that ends up in the inner layer at `index`."""
+        names = (self.name(index), *aliases(self.inners[index], part), self.region.name)
         return Op(
-            name=own + self.suffix,
-            region=self.region.name + self.suffix,
+            name=op_name(part) + self.place.suffix,
+            region=self.region.name + self.place.suffix,
             setting=self.setting(part),
             precision=self.precisions[part.name],
-            names=tuple(dict.fromkeys((name, *aliases(inner, part), self.region.name))),
+            names=tuple(dict.fromkeys(names)),
         )
 
 
@@ -87,45 +106,24 @@ def aliases(inner: Inner, part: Layer | None = None) -> tuple[str, ...]:
     )
 
 
-class ForeignTuner:
-    """Tunes the graphs of one build."""
+class Planner:
+    """Says how a graph could be compiled."""
 
-    def __init__(self, stopwatch: Stopwatch, allowance: Allowance, constraints: Constraints) -> None:
-        self._watch = stopwatch
+    def __init__(self, allowance: Allowance, constraints: Constraints) -> None:
         self._allowance = allowance
         self._constraints = constraints
-        self._autotuner = Autotuner(stopwatch, allowance)
-        self._graph = int(GRAPHS * fraction(stopwatch.dice.root, "graph"))
 
-    def tune(self, region: Layer, suffix: str, types: Mapping[str, TensorType]) -> tuple[Foreign, ...]:
+    def plans(
+        self, region: Layer, types: Mapping[str, TensorType], place: Place = NOWHERE
+    ) -> Iterator[Foreign]:
         """The graph in every combination of formats that it could have."""
-        log, runner = self._watch.log, self._watch.log.runner(RUNNER)
-        log.verbose(f"=============== Computing costs for {region.name}{suffix}")
-        graph, self._graph = self._graph, self._graph + 1
-        found = []
-        for wanted in self._wanted(region, types):
-            foreign = self._planned(region, suffix, types, wanted, graph)
-            setting = foreign.setting(region)
-            shapes = [setting.shape(name) for name in (*region.inputs, *region.outputs)]
-            text = combination(foreign.candidate.inputs, foreign.candidate.outputs, shapes)
-            log.verbose(f"*************** Autotuning format combination: {text} ***************")
-            log.verbose(f"--------------- Timing Runner: {region.name}{suffix} ({runner})")
-            self._pick(foreign)
-            log.verbose(f">>>>>>>>>>>>>>> Chose Runner Type: {RUNNER} Tactic: 0x{0:016x}")
-            found.append(foreign)
-        return tuple(found)
-
-    def _wanted(self, region: Layer, types: Mapping[str, TensorType]) -> Iterator[str]:
-        """The precisions for those parts that the network leaves open."""
         setting = Setting(layer=region, types=types)
+        yield self._planned(region, types, "FLOAT", place)
         floats = any(setting.dtype(name) == "FLOAT" for part in region.parts for name in part.outputs)
-        yield "FLOAT"
         if floats and "HALF" in self._allowance.precisions:
-            yield "HALF"
+            yield self._planned(region, types, "HALF", place)
 
-    def _planned(
-        self, region: Layer, suffix: str, types: Mapping[str, TensorType], wanted: str, graph: int
-    ) -> Foreign:
+    def _planned(self, region: Layer, types: Mapping[str, TensorType], wanted: str, place: Place) -> Foreign:
         settings: dict[str, Setting] = {}
 
         def setting(layer: Layer) -> Setting:
@@ -135,21 +133,19 @@ class ForeignTuner:
             part.name: self._precision(part, setting(part), wanted, region) for part in region.parts
         }
         inners = structure(region, setting, lambda part: precisions[part.name])
-        offset = int(POSITIONS * fraction(self._watch.dice.root, "position", graph))
-        names = tuple(
-            f"{inner.stem}{suffix}_myl{graph}_{offset + position}" for position, inner in enumerate(inners)
-        )
         foreign = Foreign(
-            region=region, suffix=suffix, setting=setting, precisions=precisions, inners=inners, names=names, graph=graph,
+            region=region,
+            place=place,
+            setting=setting,
+            precisions=precisions,
+            inners=inners,
             candidate=Candidate(kernel=KERNEL, precision=wanted, inputs=(), outputs=(), workspace=0),
-        )  # fmt: skip
+        )
         makers = {name: precisions[part.name] for part in region.parts for name in part.outputs}
-        foreign.candidate = Candidate(
-            kernel=KERNEL,
-            precision=wanted,
+        foreign.candidate = replace(
+            foreign.candidate,
             inputs=tuple(foreign.layout(name, wanted) for name in region.inputs),
             outputs=tuple(self._output(foreign, name, makers[name]) for name in region.outputs),
-            workspace=0,
         )
         return foreign
 
@@ -169,20 +165,49 @@ class ForeignTuner:
                 raise BuildFailure("no_implementation", layer=region.name)
         return wanted
 
+
+class ForeignTuner:
+    """Tunes the graphs of one build."""
+
+    def __init__(self, stopwatch: Stopwatch, allowance: Allowance, constraints: Constraints) -> None:
+        self._watch = stopwatch
+        self._planner = Planner(allowance, constraints)
+        self._autotuner = Autotuner(stopwatch, allowance)
+        self._graph = int(GRAPHS * fraction(stopwatch.dice.root, "graph"))
+
+    def tune(self, region: Layer, suffix: str, types: Mapping[str, TensorType]) -> tuple[Foreign, ...]:
+        """The graph in every combination of formats that it could have."""
+        log, runner = self._watch.log, self._watch.log.runner(RUNNER)
+        log.verbose(f"=============== Computing costs for {region.name}{suffix}")
+        offset = int(POSITIONS * fraction(self._watch.dice.root, "position", self._graph))
+        place = Place(suffix=suffix, graph=self._graph, offset=offset)
+        self._graph += 1
+        found = []
+        for foreign in self._planner.plans(region, types, place):
+            setting = foreign.setting(region)
+            shapes = [setting.shape(name) for name in (*region.inputs, *region.outputs)]
+            text = combination(foreign.candidate.inputs, foreign.candidate.outputs, shapes)
+            log.verbose(f"*************** Autotuning format combination: {text} ***************")
+            log.verbose(f"--------------- Timing Runner: {region.name}{suffix} ({runner})")
+            self._pick(foreign)
+            log.verbose(f">>>>>>>>>>>>>>> Chose Runner Type: {RUNNER} Tactic: 0x{0:016x}")
+            found.append(foreign)
+        return tuple(found)
+
     def _pick(self, foreign: Foreign) -> None:
         for index, part in tuned(foreign.inners):
-            op = foreign.op(foreign.inners[index], part, foreign.names[index])
-            foreign.picks[part.name] = self._autotuner.pick(op)
-            foreign.ideal_ms += self._autotuner.ideal(op)
+            pick = self._autotuner.pick(foreign.op(index, part))
+            foreign.picks[part.name] = pick
+            foreign.ideal_ms += pick.ideal_ms
         for inner in foreign.inners:
             if inner.op is None:
-                foreign.ideal_ms += sum(self._generated(foreign, layer) for layer in inner.layers)
+                foreign.ideal_ms += sum(_generated_cost(foreign, layer) for layer in inner.layers)
 
-    @staticmethod
-    def _generated(foreign: Foreign, layer: Layer) -> float:
-        precision = foreign.precisions[layer.name]
-        candidate = Candidate(kernel=KERNEL, precision=precision, inputs=(), outputs=(), workspace=0)
-        return true_cost(candidate, foreign.setting(layer))
+
+def _generated_cost(foreign: Foreign, layer: Layer) -> float:
+    precision = foreign.precisions[layer.name]
+    candidate = Candidate(kernel=KERNEL, precision=precision, inputs=(), outputs=(), workspace=0)
+    return true_cost(candidate, foreign.setting(layer))
 
 
 def expanded(
@@ -206,9 +231,9 @@ def expanded(
             if value not in held:
                 known = symbolic.get(value)
                 held[value] = Tensor(
-                    name=f"__myln_k_arg__bb1_{len(held)}{foreign.suffix}_myl{foreign.graph}",
+                    name=f"__myln_k_arg__bb1_{len(held)}{foreign.place.suffix}_myl{foreign.place.graph}",
                     value=value,
-                    layout=foreign.layout(value, foreign.precisions[inner.layers[-1].name]),
+                    layout=foreign.layout(value, foreign.precision(inner)),
                     shape=known.shape if known is not None and known.shape is not None else (),
                     optimum=setting.shape(value),
                 )
@@ -220,12 +245,11 @@ def expanded(
 def _choice(
     foreign: Foreign, index: int, tensors: tuple[tuple[Tensor, ...], ...], implementation: int
 ) -> Choice:
-    inner, name = foreign.inners[index], foreign.names[index]
-    precision = foreign.precisions[inner.layers[-1].name]
+    inner, precision = foreign.inners[index], foreign.precision(foreign.inners[index])
     generated = Pick(kernel=inner.generated_kernel(foreign.setting, precision), hash=0, time_ms=GENERATED_MS)
     pick = foreign.picks[inner.op.name] if inner.op is not None else generated
     return Choice(
-        name=name,
+        name=foreign.name(index),
         kind=inner.op.kind if inner.op is not None else "generated",
         runner=inner.type,
         implementation=implementation,
@@ -237,6 +261,6 @@ def _choice(
         nodes=tuple(node.name for layer in inner.layers for node in layer.nodes),
         time_ms=pick.time_ms,
         base=inner.stem,
-        region=foreign.region.name + foreign.suffix,
+        region=foreign.region.name + foreign.place.suffix,
         aliases=tuple(dict.fromkeys((*aliases(inner), foreign.region.name))),
     )
