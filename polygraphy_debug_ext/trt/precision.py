@@ -141,6 +141,12 @@ def _converted(groups: Mapping[type, Any]) -> Any:  # noqa: ANN401 - onnx has no
         G_LOGGER.warning(f"--fp16: the network has {kind} types of its own already, and is left as it is.")
         return None
     converted = convert(model)
+    if typed(converted.model) is None:
+        G_LOGGER.warning(
+            "--fp16: nothing in the network would be computed in FP16 (it only moves data, or has ops that stay in FP32): it is "
+            "left as it is."
+        )
+        return None
     _tell(converted)
     return converted.model
 
@@ -153,6 +159,10 @@ def _tell(converted: Converted) -> None:
     for op_type, names in converted.kept.items():
         G_LOGGER.warning(
             f"Kept in FP32: {op_type} ({_some(names)}), because the converter or ONNX has no FP16 for it."
+        )
+    if converted.moves:
+        G_LOGGER.info(
+            f"Left in FP32: {_some(converted.moves)}, which only move data from FP32 inputs to FP32 outputs."
         )
     for each in converted.out_of_range:
         parts = []

@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import onnx
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_FLOAT: Final = onnx.TensorProto.FLOAT
+#: Ops that compute nothing.
+_MOVES: Final = frozenset(
+    {
+        "Concat",
+        "DepthToSpace",
+        "Expand",
+        "Flatten",
+        "Gather",
+        "Identity",
+        "Reshape",
+        "Slice",
+        "SpaceToDepth",
+        "Split",
+        "Squeeze",
+        "Tile",
+        "Transpose",
+        "Unsqueeze",
+    }
+)
 
 
 def graphs(graph: Any) -> Iterator[Any]:  # noqa: ANN401 - onnx has no types
@@ -57,7 +78,7 @@ def inline_functions(model: Any) -> Any:  # noqa: ANN401
     return inliner.inline_local_functions(model)
 
 
-def split_shared(graph: Any, blocked: frozenset[str]) -> None:  # noqa: ANN401
+def split_shared(graph: Any, blocked: frozenset[str], moves: frozenset[str]) -> None:  # noqa: ANN401
     """Give kept nodes weights of their own where a converted node shares them: those would be rounded for both."""
     inputs = {value.name for value in graph.input}
     weights = {
@@ -67,10 +88,15 @@ def split_shared(graph: Any, blocked: frozenset[str]) -> None:  # noqa: ANN401
     }
     everywhere = [node for each in graphs(graph) for node in each.node]
     taken = {name for node in everywhere for name in node.output} | inputs | set(weights)
-    converted = {name for node in everywhere if node.op_type not in blocked for name in node.input}
+    converted = {
+        name
+        for node in everywhere
+        if node.op_type not in blocked and node.name not in moves
+        for name in node.input
+    }
     copies: dict[str, str] = {}
     for node in graph.node:
-        if node.op_type not in blocked:
+        if node.op_type not in blocked and node.name not in moves:
             continue
         for number, name in enumerate(node.input):
             if name not in weights or name not in converted:
@@ -83,9 +109,44 @@ def split_shared(graph: Any, blocked: frozenset[str]) -> None:  # noqa: ANN401
             node.input[number] = copies[name]
 
 
+def moving(model: Any, blocked: frozenset[str]) -> frozenset[str]:  # noqa: ANN401
+    """Return names of nodes that only move data from inputs to outputs: in FP16 they would round it, and gain nothing.
+
+    Nodes among them that have no name are given one.
+    """
+    graph, kinds = model.graph, types(model)
+    inner = {name for each in graphs(graph) if each is not graph for node in each.node for name in node.input}
+    makers = {name: number for number, node in enumerate(graph.node) for name in node.output}
+    numbers = {
+        number
+        for number, node in enumerate(graph.node)
+        if node.op_type in _MOVES and not inner & set(node.output)
+    }
+    readers: dict[str, set[int]] = {}
+    for number, node in enumerate(graph.node):
+        for name in _needs(node):
+            readers.setdefault(name, set()).add(number)
+    kept = {number for number, node in enumerate(graph.node) if node.op_type in blocked}
+
+    def bound(number: int) -> bool:
+        node = graph.node[number]
+        around = {makers[name] for name in node.input if name in makers and kinds.get(name) == _FLOAT}
+        around |= {each for name in node.output for each in readers.get(name, ())}
+        return around <= numbers | kept
+
+    while inside := {number for number in numbers if not bound(number)}:
+        numbers -= inside
+    for number in numbers:
+        node = graph.node[number]
+        node.name = node.name or f"node_of_{node.output[0]}"
+    return frozenset(graph.node[number].name for number in numbers)
+
+
 def mend(graph: Any) -> None:  # noqa: ANN401
-    """Put casts into the graphs where their inputs are, and nodes after those that they need."""
+    """Drop casts that only round, put the others into the graphs where their inputs are, and sort the nodes."""
     _move_casts(graph)
+    for each in graphs(graph):
+        _drop_round_trips(each, graph)
     for each in graphs(graph):
         _sort(each)
 
@@ -111,6 +172,51 @@ def _move_casts(graph: Any) -> None:  # noqa: ANN401
         target = home[node.input[0]]
         target.node.add().CopyFrom(node)
         graph.node.remove(node)
+
+
+def _drop_round_trips(graph: Any, main: Any) -> None:  # noqa: ANN401
+    """Let what is FP32 and is used in FP32 not go through FP16 between: the converter casts at each border."""
+    makers = {node.output[0]: node for node in graph.node if node.op_type == "Cast"}
+    outputs = {value.name for each in graphs(main) for value in each.output}
+    renamed: dict[str, str] = {}
+    for back in list(graph.node):
+        down = makers.get(back.input[0]) if _is_cast(back, onnx.TensorProto.FLOAT) else None
+        if down is None or not _is_cast(down, onnx.TensorProto.FLOAT16):
+            continue
+        source, target = down.input[0], back.output[0]
+        if target not in outputs:
+            renamed[target] = source
+        elif source in outputs or source not in {name for node in graph.node for name in node.output}:
+            continue
+        else:
+            renamed[source] = target
+        graph.node.remove(back)
+    for node in [node for each in graphs(main) for node in each.node]:
+        for names in (node.input, node.output):
+            for number, name in enumerate(names):
+                names[number] = _final(name, renamed)
+    used = {name for node in graph.node for name in _needs(node)} | outputs
+    for node in [node for node in graph.node if _is_cast(node, onnx.TensorProto.FLOAT16)]:
+        if node.output[0] not in used:
+            graph.node.remove(node)
+
+
+def _is_cast(node: Any, kind: int) -> bool:  # noqa: ANN401
+    """Whether it is a cast of the converter's, to this type."""
+    own = node.name.startswith(("graph_input_cast", "graph_output_cast")) or node.name.endswith(
+        ("_cast_to_fp16_node", "_cast_to_fp32_node")
+    )
+    return (
+        node.op_type == "Cast"
+        and own
+        and any(each.name == "to" and each.i == kind for each in node.attribute)
+    )
+
+
+def _final(name: str, renamed: dict[str, str]) -> str:
+    while name in renamed:
+        name = renamed[name]
+    return name
 
 
 def _defined(graph: Any) -> set[str]:  # noqa: ANN401

@@ -23,6 +23,7 @@ from polygraphy_debug_ext.trt.precision_graph import (
     graphs,
     inline_functions,
     mend,
+    moving,
     split_shared,
     types,
 )
@@ -51,10 +52,14 @@ class OutOfRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:
-    """A converted network; `kept` are the nodes by op type that stay in FP32."""
+    """A converted network.
+
+    `kept` are the nodes by op type that stay in FP32; `moves` stay so as they only move data from FP32 inputs to FP32 outputs.
+    """
 
     model: Any
     kept: Mapping[str, tuple[str, ...]]
+    moves: tuple[str, ...]
     out_of_range: tuple[OutOfRange, ...]
 
 
@@ -87,7 +92,8 @@ def convert(model: Any) -> Converted:  # noqa: ANN401
     float16 = _converter()
     blocked = _blocked(model, float16)
     kept = _kept(model, blocked)
-    split_shared(model.graph, blocked)
+    moves = moving(model, blocked)
+    split_shared(model.graph, blocked, moves)
     outside = {name: _outside(name, tensor) for name, tensor in _named_constants(model)}
     try:
         model = float16.convert_float_to_float16(
@@ -97,6 +103,7 @@ def convert(model: Any) -> Converted:  # noqa: ANN401
             keep_io_types=True,
             disable_shape_infer=True,
             op_block_list=sorted(blocked),
+            node_block_list=sorted(moves),
         )
     except Exception as error:
         raise _unconvertible(str(error) or type(error).__name__) from error
@@ -108,6 +115,7 @@ def convert(model: Any) -> Converted:  # noqa: ANN401
     return Converted(
         model=model,
         kept=kept,
+        moves=tuple(sorted(moves)),
         out_of_range=tuple(
             each for name, each in outside.items() if name in halves and (each.large or each.small)
         ),

@@ -55,6 +55,8 @@ def network(
 def run(model: onnx.ModelProto, **feeds: np.ndarray[Any, Any]) -> list[Any]:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    # It would drop casts that round.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
@@ -219,6 +221,52 @@ def test_nodes_are_in_order_and_in_their_old_one() -> None:
     onnx.checker.check_model(converted, full_check=True)
     order = [node.name for node in converted.graph.node]
     assert order == ["graph_input_cast0", *names, "graph_output_cast0"]
+
+
+def test_kept_ops_in_a_row_and_at_the_borders_round_nothing() -> None:
+    model = network(
+        [
+            helper.make_node("Max", ["x", "w"], ["a"]),
+            helper.make_node("Min", ["a", "w2"], ["y"]),
+            helper.make_node("Mul", ["a", "w"], ["z"]),
+        ],
+        [weight("w", [0.1, 0.2, 0.3, 0.4]), weight("w2", [0.7, 0.8, 0.9, 1])],
+        outputs=(("y", FLOAT), ("z", FLOAT)),
+    )
+    converted = agree(model, x=rows())
+    assert converted.kept == {"Max": ("a",), "Min": ("y",)}
+    assert np.array_equal(run(converted.model, x=rows())[0], run(model, x=rows())[0])
+    # What is left goes into the multiplication and out of it.
+    assert [node.op_type for node in converted.model.graph.node] == ["Max", "Min", "Cast", "Mul", "Cast"]
+
+
+@pytest.mark.parametrize("name", ["", "named"])
+def test_data_that_is_only_moved_from_inputs_to_outputs_is_not_rounded(name: str) -> None:
+    model = network(
+        [
+            helper.make_node("Identity", ["x"], ["a"], name=name),
+            helper.make_node("Concat", ["a", "w"], ["b"], axis=0),
+            helper.make_node("Identity", ["b"], ["y"]),
+            helper.make_node("Sigmoid", ["x"], ["s"]),
+            helper.make_node("Identity", ["s"], ["z"]),
+        ],
+        [weight("w", [[0.1, 0.2, 0.3, 0.4]])],
+        outputs=(("y", FLOAT), ("z", FLOAT)),
+    )
+    before = run(model, x=rows())
+    converted = convert(copy.deepcopy(model))
+    assert len(converted.moves) == 3
+    after = run(converted.model, x=rows())
+    assert np.array_equal(after[0], before[0])
+    assert not np.array_equal(after[1], before[1])
+
+
+def test_a_network_that_only_moves_data_stays_as_it_is_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = network([helper.make_node("Identity", ["x"], ["y"])])
+    assert loaded(monkeypatch, model).parsed == ["as it is"]
+    assert "nothing in the network would be computed in FP16" in "".join(capsys.readouterr())
 
 
 def test_values_out_of_range_are_counted_by_name_and_clamped() -> None:
