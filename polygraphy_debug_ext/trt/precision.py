@@ -1,4 +1,4 @@
-"""`--fp16` and its like where the builder has no such flags: TensorRT 11 and TensorRT-RTX take the types of a network as they are.
+"""`--fp16` and its like for strongly typed networks: TensorRT 11 and TensorRT-RTX have no others, and no flags for types.
 
 Polygraphy drops these options there without a word. Here `--fp16` converts the network itself, and what cannot be had so is
 refused with what to do instead.
@@ -58,22 +58,28 @@ _NAMES_SHOWN: Final = 5
 
 
 def take_off(groups: Mapping[type, Any], capabilities: Capabilities) -> bool:
-    """Take `--fp16` off the options where the builder has no such flag; return whether to convert the network instead.
+    """Take `--fp16` off the options of a strongly typed network; return whether to convert the network instead.
 
     Raises:
         UsageError: if something was asked for that a strongly typed network cannot have from the builder.
     """
-    if not capabilities.strongly_typed_only:
-        return False
     config = groups[TrtConfigArgs]
-    _refuse_weak(groups, capabilities)
+    asked = getattr(groups[TrtLoadNetworkArgs], "strongly_typed", None)
+    if not (capabilities.strongly_typed_only or asked):
+        return False
+    types_are_its_own = (
+        f"{capabilities} builds strongly typed networks only"
+        if capabilities.strongly_typed_only
+        else "with --strongly-typed a network has the types that it says"
+    )
+    _refuse_weak(groups, types_are_its_own)
     if capabilities.is_rtx:
         given = [option for attribute, option in _NOT_ON_RTX if _is_given(config, attribute)]
         if given:
             raise UsageError(f"{', '.join(given)}: {capabilities} has no DLA", "Leave it out.")
     if config.bf16:
         raise UsageError(
-            f"--bf16: {capabilities} builds strongly typed networks only, and there is no converter to BF16 here",
+            f"--bf16: {types_are_its_own}, and there is no converter to BF16 here",
             "Convert the network, for example with ModelOpt (python -m modelopt.onnx.autocast --onnx_path MODEL "
             "--keep_io_types --low_precision_type bf16), and leave --bf16 out; or use --fp16.",
         )
@@ -128,7 +134,7 @@ def _converted(groups: Mapping[type, Any]) -> Any:  # noqa: ANN401 - onnx has no
     """Return the network in FP16; None if it can be loaded as it is."""
     if not groups[ModelArgs].model_type.is_onnx():
         raise UsageError(
-            "--fp16: only ONNX networks can be converted to FP16, and this builder has no flag for it",
+            "--fp16: only ONNX networks can be converted to FP16, and a strongly typed one takes no flag for it",
             "Give the network FP16 types where it is made, and leave --fp16 out.",
         )
     from polygraphy_debug_ext.trt.precision_onnx import convert, typed  # noqa: PLC0415 - onnx takes its time
@@ -153,8 +159,8 @@ def _converted(groups: Mapping[type, Any]) -> Any:  # noqa: ANN401 - onnx has no
 
 def _tell(converted: Converted) -> None:
     G_LOGGER.info(
-        "--fp16: this builder takes the types of a network as they are. The network was converted to FP16; its inputs and "
-        "outputs keep their types."
+        "--fp16: the types of a strongly typed network are its own. It was converted to FP16; its inputs and outputs keep "
+        "their types."
     )
     for op_type, names in converted.kept.items():
         G_LOGGER.warning(
@@ -164,13 +170,21 @@ def _tell(converted: Converted) -> None:
         G_LOGGER.info(
             f"Left in FP32: {_some(converted.moves)}, which only move data from FP32 inputs to FP32 outputs."
         )
-    for each in converted.out_of_range:
-        parts = []
-        if each.large:
-            parts.append(f"{each.large} value(s) above 65504 in size were clamped")
-        if each.small:
-            parts.append(f"{each.small} value(s) below 6e-08 in size were raised to that")
-        G_LOGGER.warning(f"Out of the range of FP16: {each.name}: {', '.join(parts)}.")
+    for fate, counts in (
+        ("above 65504 in size were clamped", {each.name: each.large for each in converted.out_of_range}),
+        (
+            "below 6e-08 in size were raised to that",
+            {each.name: each.small for each in converted.out_of_range},
+        ),
+    ):
+        named = tuple(f"{name} ({count})" for name, count in sorted(counts.items(), key=_by_count) if count)
+        if named:
+            total = sum(counts.values())
+            G_LOGGER.warning(f"Out of the range of FP16: {total} value(s) {fate}: {_some(named)}.")
+
+
+def _by_count(item: tuple[str, int]) -> tuple[int, str]:
+    return -item[1], item[0]
 
 
 def _some(names: tuple[str, ...]) -> str:
@@ -178,7 +192,7 @@ def _some(names: tuple[str, ...]) -> str:
     return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _refuse_weak(groups: Mapping[type, Any], capabilities: Capabilities) -> None:
+def _refuse_weak(groups: Mapping[type, Any], types_are_its_own: str) -> None:
     given = [
         option
         for group, options in _WEAK.items()
@@ -193,7 +207,7 @@ def _refuse_weak(groups: Mapping[type, Any], capabilities: Capabilities) -> None
         else "Give the network the types that you want, for example with Cast nodes"
     )
     raise UsageError(
-        f"{', '.join(given)}: {capabilities} builds strongly typed networks only: types cannot be asked of the builder",
+        f"{', '.join(given)}: {types_are_its_own}: types cannot be asked of the builder",
         f"{remedy}, and leave {'this option' if len(given) == 1 else 'these options'} out.",
     )
 

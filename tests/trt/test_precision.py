@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +95,9 @@ def strong(name: str = "tensorrt") -> Capabilities:
         timing_cache_flags=frozenset(),
         inspector=True,
     )
+
+
+WEAK = replace(strong(), version="10.13", weak_types=frozenset({"FP16", "INT8"}))
 
 
 def options(
@@ -369,18 +373,8 @@ def test_a_network_with_types_of_its_own_is_known(model: onnx.ModelProto, kind: 
 
 
 def test_a_builder_with_flags_keeps_its_options() -> None:
-    weak = Capabilities(
-        name="tensorrt",
-        version="10.13",
-        algorithm_selector=True,
-        editable_timing_cache=True,
-        timing_cache_is_no_op=False,
-        weak_types=frozenset({"FP16", "INT8"}),
-        timing_cache_flags=frozenset(),
-        inspector=True,
-    )
     groups = options({"fp16": True, "int8": True})
-    assert not precision.take_off(groups, weak)
+    assert not precision.take_off(groups, WEAK)
     assert groups[TrtConfigArgs].fp16
 
 
@@ -389,6 +383,16 @@ def test_fp16_is_taken_off_where_there_is_no_flag(fp16: bool | None) -> None:  #
     groups = options({"fp16": fp16})
     assert precision.take_off(groups, strong()) is bool(fp16)
     assert groups[TrtConfigArgs].fp16 is None
+
+
+def test_a_network_that_is_to_be_strongly_typed_is_converted_by_a_builder_with_flags_too() -> None:
+    groups = options({"fp16": True}, {"strongly_typed": True})
+    assert precision.take_off(groups, WEAK)
+    assert groups[TrtConfigArgs].fp16 is None
+    with pytest.raises(
+        UsageError, match="--int8: with --strongly-typed a network has the types that it says"
+    ):
+        precision.take_off(options({"int8": True}, {"strongly_typed": True}), WEAK)
 
 
 @pytest.mark.parametrize(
@@ -484,9 +488,8 @@ def test_what_was_kept_and_clamped_is_told(
     ]
     nodes.append(helper.make_node("Relu", ["t7"], ["y"]))
     with G_LOGGER.verbosity(G_LOGGER.INFO):
-        loaded(monkeypatch, network(nodes, [weight("w", [1e6, 1e-12, 1, 1])]))
+        loaded(monkeypatch, network(nodes, [weight("w", [1e6, 1e-12, -1e30, 1])]))
     said = "".join(capsys.readouterr())
     assert "Kept in FP32: Max (m0, m1, m2, m3, m4 and 2 more)" in said
-    assert (
-        "Out of the range of FP16: w: 1 value(s) above 65504 in size were clamped, 1 value(s) below" in said
-    )
+    assert "Out of the range of FP16: 2 value(s) above 65504 in size were clamped: w (2)." in said
+    assert "Out of the range of FP16: 1 value(s) below 6e-08 in size were raised to that: w (1)." in said

@@ -91,7 +91,7 @@ def test_it_builds_and_records_the_kernels_that_the_log_tells(rtx: Rtx) -> None:
 def test_fp16_has_half_layers_and_says_what_it_did(rtx: Rtx) -> None:
     status, output = rtx("--fp16")
     assert status == 0, output
-    assert "The network was converted to FP16; its inputs and outputs keep their types." in output
+    assert "It was converted to FP16; its inputs and outputs keep their types." in output
     assert "Kept in FP32: Max (bound)" in output
     convolutions = [line for line in rtx.build_log().split("\n") if "LayerType: correlation" in line]
     assert convolutions
