@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import re
 import subprocess
@@ -91,10 +92,10 @@ class Models:
         weights = [self.weight(name, *shape) for name, shape in sizes.items()]
         return self.make(nodes, {"x": [batch, 3, 16, 16]}, ["y"], [*weights, *norm])
 
-    def attention(self) -> onnx.ModelProto:
-        """Scaled dot-product attention, with the reshapes that exporters write."""
-        node = helper.make_node
-        shape = numpy_helper.from_array(np.array([1, 8, 2, 8], np.int64), "split")
+    def attention(self, head: int = 8) -> onnx.ModelProto:
+        """Scaled dot-product attention with two heads, and with the reshapes that exporters write."""
+        node, width = helper.make_node, 2 * head
+        shape = numpy_helper.from_array(np.array([1, 8, 2, head], np.int64), "split")
         scale = numpy_helper.from_array(np.array(0.35, np.float32), "scale")
         nodes = []
         for side in "qkv":
@@ -116,8 +117,24 @@ class Models:
             node("MatMul", ["s2", "v2"], ["y"], name="mix"),
         ]
         return self.make(
-            nodes, {"x": [1, 8, 16]}, ["y"], [*(self.weight(f"w{s}", 16, 16) for s in "qkv"), shape, scale]
+            nodes,
+            {"x": [1, 8, width]},
+            ["y"],
+            [*(self.weight(f"w{s}", width, width) for s in "qkv"), shape, scale],
         )
+
+    def half(self, model: onnx.ModelProto) -> onnx.ModelProto:
+        """The same network in FP16: its weights, inputs and outputs."""
+        halved = onnx.ModelProto()
+        halved.CopyFrom(model)
+        graph = halved.graph
+        for tensor in graph.initializer:
+            if tensor.data_type == TensorProto.FLOAT:
+                values = numpy_helper.to_array(tensor).astype(np.float16)
+                tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+        for value in (*graph.input, *graph.output):
+            value.type.tensor_type.elem_type = TensorProto.FLOAT16
+        return halved
 
     def dynamic(self) -> onnx.ModelProto:
         """Batch and length are dynamic, and the reshape is computed from the shape of the input."""
@@ -181,6 +198,13 @@ class Workbench:
     def engine(self, plan: bytes | None) -> Made:
         assert plan is not None, self.text("ERROR")
         return self.trt.Runtime(self.logger).deserialize_cuda_engine(plan)
+
+    def information(self, plan: bytes | None) -> dict[str, Any]:
+        """The layer information of an engine."""
+        inspector = self.engine(plan).create_engine_inspector()
+        text = inspector.get_engine_information(self.trt.LayerInformationFormat.JSON)
+        found: dict[str, Any] = json.loads(text)
+        return found
 
     def tactics(self, plan: bytes | None) -> dict[str, str]:
         return {

@@ -188,3 +188,44 @@ def test_numbers_are_real(
     outputs = bench.run(bench.engine(bench.build(model)), x=image)
     assert outputs is not None
     np.testing.assert_allclose(outputs["y"], reference(model, x=image), rtol=1e-5, atol=1e-6)
+
+
+def test_a_strongly_typed_network_has_the_types_of_its_tensors(
+    workbench: Callable[..., Workbench], models: Models
+) -> None:
+    bench = workbench("10.13")
+    for halve, wanted in ((False, {"FLOAT"}), (True, {"HALF"})):
+        model = models.conv_net()
+        builder = bench.trt.Builder(bench.logger)
+        flag = bench.trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED
+        network = builder.create_network(1 << int(flag))
+        parser = bench.trt.OnnxParser(network, bench.logger)
+        assert parser.parse((models.half(model) if halve else model).SerializeToString())
+        engine = bench.engine(bytes(builder.build_serialized_network(network, bench.config(builder))))
+        assert {layer.precision for layer in engine._engine.layers} == wanted
+
+
+def test_without_weak_typing_there_are_no_flags_selectors_or_calibrators(
+    workbench: Callable[..., Workbench],
+) -> None:
+    trt = workbench("11.4").trt
+    for flag in ("FP16", "BF16", "INT8", "FP8", "OBEY_PRECISION_CONSTRAINTS"):
+        assert not hasattr(trt.BuilderFlag, flag)
+    for name in ("IAlgorithmSelector", "IInt8EntropyCalibrator2", "IStreamReader"):
+        assert not hasattr(trt, name)
+    assert not hasattr(trt.IBuilderConfig, "algorithm_selector")
+    assert not hasattr(trt.IBuilderConfig, "int8_calibrator")
+    assert not hasattr(trt.Builder, "platform_has_fast_fp16")
+    assert hasattr(trt.BuilderFlag, "TF32")
+    assert hasattr(trt, "IStreamReaderV2")
+
+
+def test_everything_is_one_layer_of_myelin_in_the_newest(
+    workbench: Callable[..., Workbench], models: Models
+) -> None:
+    bench = workbench("11.4")
+    bench.build(models.conv_net())
+    block = next(text for _, text in bench.lines if text.startswith("Engine Layer Information:"))
+    (line,) = block.splitlines()[1:]
+    assert line.startswith("Layer(Myelin): {ForeignNode[")
+    assert line.endswith("Tactic: 0x0000000000000000, x (Float[1,3,16,16]) -> y (Float[1,10])")

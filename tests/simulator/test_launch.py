@@ -65,6 +65,21 @@ def test_polygraphy_builds_inspects_and_runs(launch: Callable[..., Run], net: Pa
     assert "Pass Rate: 100.00%" in compared.stdout
 
 
+def test_polygraphy_builds_inspects_and_runs_with_the_newest(launch: Callable[..., Run], net: Path) -> None:
+    tools = ["--trt", "11.4", "--", "polygraphy"]
+    passed(launch(*tools, "convert", net.name, "-o", "e.engine"))
+    shown = passed(launch(*tools, "inspect", "model", "e.engine", "--show", "layers", "attrs")).stdout
+    assert "[Op: correlation]" in shown
+    assert "Format: Float (Linear) Row major linear format" in shown
+    assert "Tactic = sm80_xmma_fprop" in shown
+    passed(launch(*tools, "run", "e.engine", "--model-type=engine", "--trt"))
+    compared = passed(launch(*tools, "run", net.name, "--trt", "--onnxrt"))
+    assert "Pass Rate: 100.00%" in compared.stdout
+    refused = launch(*tools, "convert", net.name, "-o", "f.engine", "--save-tactics", "r.json")
+    assert refused.returncode != 0
+    assert "is not available on TensorRT version 11.4.0.106" in refused.stdout + refused.stderr
+
+
 def test_stock_diff_tactics_names_what_differs(launch: Callable[..., Run], net: Path) -> None:
     for kind, seed in (("good", "1"), ("bad", "4")):
         (net.parent / kind).mkdir()
@@ -232,6 +247,36 @@ def test_kernels_can_be_listed(launch: Callable[..., Run], net: Path) -> None:
         "--fault", f"{kernel}@fc:build-crash", "--", "polygraphy", "convert", net.name, "-o", "e.engine"
     )
     assert hit.returncode == -signal.SIGSEGV
+
+
+@pytest.mark.parametrize("trt", ["10.13", "11.4"])
+def test_kernels_inside_myelin_can_be_listed_and_planted(
+    launch: Callable[..., Run], net: Path, trt: str
+) -> None:
+    listed = passed(launch("--trt", trt, "--list-kernels", net.name)).stdout.splitlines()
+    rows = [line.split("\t") for line in listed]
+    assert any(row[0] == "soft" and row[1].startswith("__myl_") for row in rows)
+    kernel, tactic = next((row[1], row[2]) for row in rows if row[0] == "fc")
+    assert len(tactic) == len("0x") + 13
+    command = ["polygraphy", "convert", net.name, "-o", "e.engine"]
+    hit = launch("--trt", trt, "--fault", f"{kernel}@fc:build-crash", "--", *command)
+    assert hit.returncode == -signal.SIGSEGV
+
+
+def test_precisions_of_listed_kernels_come_from_the_model_in_the_newest(
+    launch: Callable[..., Run], net: Path
+) -> None:
+    run = passed(launch("--trt", "11.4", "--list-kernels", net.name, "--fp16"))
+    assert "HALF" not in run.stdout
+    assert "takes precisions from the model" in run.stderr
+
+
+def test_a_timing_cache_belongs_to_a_device(launch: Callable[..., Run], net: Path) -> None:
+    command = ["--", "polygraphy", "convert", net.name, "-o", "e.engine"]
+    saved = [*command, "--save-timing-cache", "t.cache"]
+    passed(launch("--gpu", "NVIDIA L4", *saved))
+    loaded = launch(*command, "--load-timing-cache", "t.cache")
+    assert "The timing cache will not be used!" in loaded.stdout + loaded.stderr
 
 
 @pytest.mark.parametrize(

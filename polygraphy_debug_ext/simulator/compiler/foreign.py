@@ -200,8 +200,9 @@ class ForeignTuner:
             foreign.picks[part.name] = pick
             foreign.ideal_ms += pick.ideal_ms
         for inner in foreign.inners:
-            if inner.op is None:
-                foreign.ideal_ms += sum(_generated_cost(foreign, layer) for layer in inner.layers)
+            if inner.op is None and not inner.swallowed:
+                # Generated code costs what the heaviest of its layers costs.
+                foreign.ideal_ms += max(_generated_cost(foreign, layer) for layer in inner.layers)
 
 
 def _generated_cost(foreign: Foreign, layer: Layer) -> float:

@@ -78,3 +78,55 @@ def test_formats_of_dynamic_tensors_need_a_context(
     assert "Row major linear FP32" in inspector.get_layer_information(
         0, bench.trt.LayerInformationFormat.JSON
     )
+
+
+def test_inner_layers_have_a_kernel_but_no_tactic_value(bench: Workbench, models: Models) -> None:
+    layer = bench.information(bench.build(models.conv_net(), "FP16"))["Layers"][-2]
+    assert list(layer) == ["Name", "LayerType", "Inputs", "Outputs", "TacticName", "StreamId", "Metadata"]
+    assert layer["LayerType"] == "kgen"
+    assert list(layer["Inputs"][0]) == ["Name", "Dimensions", "Format/Datatype"]
+    assert layer["Inputs"][0]["Format/Datatype"] in {"Float", "Half"}
+
+
+def test_the_newest_schema_splits_formats_and_describes_inputs_and_outputs(
+    workbench: Callable[..., Workbench], models: Models
+) -> None:
+    bench = workbench("11.4")
+    plan = bench.build(models.conv_net())
+    data = bench.information(plan)
+    assert list(data) == ["ProfilingVerbosity", "Layers", "I/O Tensors", "Engine Metadata"]
+    assert len(data["Layers"]) == bench.engine(plan).num_layers
+    layer = data["Layers"][1]
+    assert list(layer) == [
+        "Name",
+        "LayerType",
+        "Inputs",
+        "Constants",
+        "Outputs",
+        "TacticName",
+        "StreamId",
+        "Metadata",
+    ]
+    assert layer["LayerType"] == "correlation"
+    assert layer["Metadata"] == "[ONNX Layer: conv1]\x1f[ONNX Layer: relu1]"
+    tensor = layer["Outputs"][0]
+    assert list(tensor) == ["Name", "Dimensions", "Strides", "StrideOrder", "Datatype", "Format"]
+    assert (tensor["Datatype"], tensor["Format"]) == ("Float", "(Linear) Row major linear format")
+    assert (tensor["Strides"], tensor["StrideOrder"]) == ([2048, 256, 16, 1], [3, 2, 1, 0])
+    x, y = data["I/O Tensors"]
+    assert (x["Name"], x["IOMode"], x["DataType"], x["Location"]) == ("x", "Input", "Float", "Device")
+    assert x["ProfileInfo"][0]["OptShape"] == [1, 3, 16, 16]
+    assert (y["Name"], y["IOMode"]) == ("y", "Output")
+
+
+def test_names_only_are_names_in_the_newest_schema_too(
+    workbench: Callable[..., Workbench], models: Models
+) -> None:
+    bench = workbench("11.4")
+    inspector = build(bench, models, "LAYER_NAMES_ONLY").create_engine_inspector()
+    data = json.loads(inspector.get_engine_information(bench.trt.LayerInformationFormat.JSON))
+    assert data["ProfilingVerbosity"] == "LAYER_NAMES_ONLY"
+    assert all(isinstance(name, str) for name in data["Layers"])
+    text = inspector.get_engine_information(bench.trt.LayerInformationFormat.ONELINE)
+    assert "I/O Tensors:\n Name: x, IOMode: Input" in text
+    assert "IsShapeInferenceIO: false" in text

@@ -107,3 +107,15 @@ def test_an_exception_in_the_report_fails_the_build(bench: Workbench, models: Mo
 
     assert bench.build(models.identity(), prepare=prepare) is None
     assert "Exception caught in report_algorithms(): ValueError: 1 of 1" in bench.text("ERROR")
+
+
+def test_a_graph_of_myelin_is_one_choice_that_says_nothing(bench: Workbench, models: Models) -> None:
+    seen: dict[str, list[tuple[int, int]]] = {}
+
+    def look(context: Made, choices: Sequence[Made]) -> list[int]:
+        variants = [choice.algorithm_variant for choice in choices]
+        seen[context.name] = [(variant.implementation, variant.tactic) for variant in variants]
+        return []
+
+    bench.build(models.attention(), prepare=selector(bench, look))
+    assert seen == {"{ForeignNode[wq...mix]}": [(0x80000023, 0)]}
