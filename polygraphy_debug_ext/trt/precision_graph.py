@@ -110,10 +110,7 @@ def split_shared(graph: Any, blocked: frozenset[str], moves: frozenset[str]) -> 
 
 
 def moving(model: Any, blocked: frozenset[str]) -> frozenset[str]:  # noqa: ANN401
-    """Return names of nodes that only move data from inputs to outputs: in FP16 they would round it, and gain nothing.
-
-    Nodes among them that have no name are given one.
-    """
+    """Return names of nodes that only move data from inputs to outputs: in FP16 they would round it, and gain nothing."""
     graph, kinds = model.graph, types(model)
     inner = {name for each in graphs(graph) if each is not graph for node in each.node for name in node.input}
     makers = {name: number for number, node in enumerate(graph.node) for name in node.output}
@@ -136,17 +133,27 @@ def moving(model: Any, blocked: frozenset[str]) -> frozenset[str]:  # noqa: ANN4
 
     while inside := {number for number in numbers if not bound(number)}:
         numbers -= inside
-    for number in numbers:
-        node = graph.node[number]
-        node.name = node.name or f"node_of_{node.output[0]}"
     return frozenset(graph.node[number].name for number in numbers)
 
 
-def mend(graph: Any) -> None:  # noqa: ANN401
-    """Drop casts that only round, put the others into the graphs where their inputs are, and sort the nodes."""
+def name_nodes(graph: Any) -> frozenset[str]:  # noqa: ANN401
+    """Give names to nodes that have none, as TensorRT does; return all names. The converter calls its casts by others."""
+    names = set()
+    for each in graphs(graph):
+        for node in each.node:
+            node.name = node.name or f"node_of_{node.output[0]}"
+            names.add(node.name)
+    return frozenset(names)
+
+
+def mend(graph: Any, names: frozenset[str]) -> None:  # noqa: ANN401
+    """Drop casts that only round, put the others into the graphs where their inputs are, and sort the nodes.
+
+    `names` are those that the nodes had before.
+    """
     _move_casts(graph)
     for each in graphs(graph):
-        _drop_round_trips(each, graph)
+        _drop_round_trips(each, graph, names)
     for each in graphs(graph):
         _sort(each)
 
@@ -174,43 +181,36 @@ def _move_casts(graph: Any) -> None:  # noqa: ANN401
         graph.node.remove(node)
 
 
-def _drop_round_trips(graph: Any, main: Any) -> None:  # noqa: ANN401
+def _drop_round_trips(graph: Any, main: Any, names: frozenset[str]) -> None:  # noqa: ANN401
     """Let what is FP32 and is used in FP32 not go through FP16 between: the converter casts at each border."""
-    makers = {node.output[0]: node for node in graph.node if node.op_type == "Cast"}
+    casts = [node for node in graph.node if node.op_type == "Cast" and node.name not in names]
+    down = {node.output[0]: node for node in casts if _casts_to(node, onnx.TensorProto.FLOAT16)}
     outputs = {value.name for each in graphs(main) for value in each.output}
+    made = {name for node in graph.node for name in node.output}
     renamed: dict[str, str] = {}
-    for back in list(graph.node):
-        down = makers.get(back.input[0]) if _is_cast(back, onnx.TensorProto.FLOAT) else None
-        if down is None or not _is_cast(down, onnx.TensorProto.FLOAT16):
+    for back in casts:
+        if back.input[0] not in down or not _casts_to(back, _FLOAT):
             continue
-        source, target = down.input[0], back.output[0]
+        source, target = down[back.input[0]].input[0], back.output[0]
         if target not in outputs:
             renamed[target] = source
-        elif source in outputs or source not in {name for node in graph.node for name in node.output}:
-            continue
-        else:
+        elif source in made and source not in outputs and source not in renamed:
             renamed[source] = target
+        else:
+            continue
         graph.node.remove(back)
     for node in [node for each in graphs(main) for node in each.node]:
-        for names in (node.input, node.output):
-            for number, name in enumerate(names):
-                names[number] = _final(name, renamed)
+        for ends in (node.input, node.output):
+            for number, name in enumerate(ends):
+                ends[number] = _final(name, renamed)
     used = {name for node in graph.node for name in _needs(node)} | outputs
-    for node in [node for node in graph.node if _is_cast(node, onnx.TensorProto.FLOAT16)]:
-        if node.output[0] not in used:
+    for name, node in down.items():
+        if name not in used:
             graph.node.remove(node)
 
 
-def _is_cast(node: Any, kind: int) -> bool:  # noqa: ANN401
-    """Whether it is a cast of the converter's, to this type."""
-    own = node.name.startswith(("graph_input_cast", "graph_output_cast")) or node.name.endswith(
-        ("_cast_to_fp16_node", "_cast_to_fp32_node")
-    )
-    return (
-        node.op_type == "Cast"
-        and own
-        and any(each.name == "to" and each.i == kind for each in node.attribute)
-    )
+def _casts_to(node: Any, kind: int) -> bool:  # noqa: ANN401
+    return any(attribute.name == "to" and attribute.i == kind for attribute in node.attribute)
 
 
 def _final(name: str, renamed: dict[str, str]) -> str:

@@ -24,6 +24,7 @@ from polygraphy_debug_ext.trt.precision_graph import (
     inline_functions,
     mend,
     moving,
+    name_nodes,
     split_shared,
     types,
 )
@@ -91,6 +92,7 @@ def convert(model: Any) -> Converted:  # noqa: ANN401
     model = _inferred(inline_functions(model))
     float16 = _converter()
     blocked = _blocked(model, float16)
+    names = name_nodes(model.graph)
     kept = _kept(model, blocked)
     moves = moving(model, blocked)
     split_shared(model.graph, blocked, moves)
@@ -107,7 +109,7 @@ def convert(model: Any) -> Converted:  # noqa: ANN401
         )
     except Exception as error:
         raise _unconvertible(str(error) or type(error).__name__) from error
-    mend(model.graph)
+    mend(model.graph, names)
     fault = _fault(model) if sound else None
     if fault is not None:
         raise _unconvertible(fault)
@@ -180,7 +182,7 @@ def _kept(model: Any, blocked: frozenset[str]) -> dict[str, tuple[str, ...]]:  #
             if node.op_type in blocked and any(
                 kinds.get(name) == _FLOAT for name in (*node.input, *node.output)
             ):
-                kept[node.op_type].append(node.name or node.output[0])
+                kept[node.op_type].append(node.name)
     return {op_type: tuple(names) for op_type, names in sorted(kept.items())}
 
 
