@@ -57,16 +57,18 @@ def test_a_seeded_build_depends_on_the_iteration_not_on_what_came_before(
     assert bench.tactics(bench.build(model, "FP16")) == first
 
 
-def test_a_build_of_ten_layers_takes_well_under_50_ms(bench: Workbench, models: Models) -> None:
+def test_a_build_of_ten_layers_takes_well_under_50_ms_of_the_processor(
+    bench: Workbench, models: Models
+) -> None:
     import time  # noqa: PLC0415 - only here
 
     builder, network = bench.network(models.conv_net())
     config = bench.config(builder, "FP16")
     best = 1.0
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         builder.build_serialized_network(network, config)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.process_time() - start)
     assert best < 0.05
 
 
@@ -229,3 +231,10 @@ def test_everything_is_one_layer_of_myelin_in_the_newest(
     (line,) = block.splitlines()[1:]
     assert line.startswith("Layer(Myelin): {ForeignNode[")
     assert line.endswith("Tactic: 0x0000000000000000, x (Float[1,3,16,16]) -> y (Float[1,10])")
+
+
+def test_the_newest_says_what_a_graph_is_made_of(workbench: Callable[..., Workbench], models: Models) -> None:
+    bench = workbench("11.4")
+    bench.build(models.identity())
+    wanted = "ForeignNode {ForeignNode[node_of_y]} metadata: [ONNX Layer: node_of_y]"
+    assert ("VERBOSE", wanted) in bench.lines

@@ -131,7 +131,7 @@ class Autotuner:
     def pick(self, op: Op) -> Pick:
         """The tactic that the cache has for the op, or else the one that is measured as the fastest."""
         choices, cache = tactics(op, self._allowance), self._watch.cache
-        known = cache.ops.get(op.key) if cache is not None else None
+        known = None if cache is None or device.DEVICE.sticky else cache.ops.get(op.key)
         if known is not None:
             return self._from_cache(op, known, choices)
         if self._watch.strict and cache is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from polygraphy_debug_ext.simulator.compiler import kernels
@@ -45,7 +46,8 @@ class Allowance:
     sources: frozenset[str] = frozenset({"CUBLAS"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Without slots: the signature is kept once it is known.
+@dataclass(frozen=True, kw_only=True)
 class Setting:
     """A layer with the concrete types of its tensors (at the optimum shapes of one profile)."""
 
@@ -64,7 +66,7 @@ class Setting:
             return (1,)
         return tuple(1 if size < 0 else size for size in known.shape)
 
-    @property
+    @cached_property
     def signature(self) -> str:
         """What decides about speed: operators, attributes and shapes, but not names."""
         parts = []

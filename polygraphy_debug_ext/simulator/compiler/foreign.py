@@ -179,6 +179,9 @@ class ForeignTuner:
         """The graph in every combination of formats that it could have."""
         log, runner = self._watch.log, self._watch.log.runner(RUNNER)
         log.verbose(f"=============== Computing costs for {region.name}{suffix}")
+        if "foreign" in log.personality.messages:
+            origins = "\n".join(f"[ONNX Layer: {node.name}]" for node in region.nodes)
+            log.message("foreign", layer=region.name + suffix, origins=origins)
         offset = int(POSITIONS * fraction(self._watch.dice.root, "position", self._graph))
         place = Place(suffix=suffix, graph=self._graph, offset=offset)
         self._graph += 1

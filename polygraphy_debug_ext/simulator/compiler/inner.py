@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from polygraphy_debug_ext.simulator.compiler.catalogue import Setting
     from polygraphy_debug_ext.simulator.compiler.fusion import Layer
 
-TYPES = {"gemm": "gemm", "conv": "correlation", "deconv": "deconvolution", "pool": "pooling"}
+TYPES = {"gemm": "gemm", "conv": "correlation", "deconv": "deconvolution", "pool": "avgpool"}
+MAX_POOLS = ("MaxPool", "GlobalMaxPool")
 GENERATED = "kgen"
 ATTENTION = "_gemm_mha_v2"
 # Four dimensions: batch, heads, positions, and numbers per head, for which there are kernels in these sizes.
@@ -28,7 +29,7 @@ HEAD_SIZES = (16, 32, 64, 128)
 ABBREVIATIONS = {
     "Reshape": "Resh", "Transpose": "Tran", "Softmax": "MaxrSubExpSumDiv", "LayerNormalization": "MeanSubMulMeanAddSqrtDiv",
     "ReduceMean": "Mean", "GlobalAveragePool": "Mean", "ReduceSum": "Sum", "ReduceMax": "Maxr", "Concat": "Conc",
-    "Identity": "Move", "BatchNormalization": "MulAdd", "Sigmoid": "Sigm", "Unsqueeze": "Resh", "Squeeze": "Resh",
+    "Identity": "Cast", "BatchNormalization": "MulAdd", "Sigmoid": "Sigm", "Unsqueeze": "Resh", "Squeeze": "Resh",
     "Flatten": "Resh", "Gather": "Gath", "Where": "Sele",
 }  # fmt: skip
 MAX_STEM = 48
@@ -68,7 +69,9 @@ class Inner:
     @property
     def type(self) -> str:
         """The layer type that the layer information shows."""
-        return TYPES[self.op.kind] if self.op is not None else GENERATED
+        if self.op is None:
+            return GENERATED
+        return "maxpool" if self.op.head.op in MAX_POOLS else TYPES[self.op.kind]
 
     def generated_kernel(self, setting: Callable[[Layer], Setting], precision: str) -> str:
         """The name of generated code: equal code has an equal name, wherever it is used."""

@@ -79,9 +79,9 @@ def _region(layers: Sequence[Layer], group: Sequence[int], visible: frozenset[st
     made = [name for part in parts for name in part.outputs]
     weights = _unique(name for part in parts for name in part.weights)
     nodes = tuple(node for part in parts for node in part.nodes)
-    first = weights[0] if weights else nodes[0].name
+    ends = dict.fromkeys((weights[0] if weights else nodes[0].name, nodes[-1].name))
     return Layer(
-        name=f"{{ForeignNode[{first}...{nodes[-1].name}]}}",
+        name=f"{{ForeignNode[{'...'.join(ends)}]}}",
         kind=KIND,
         nodes=nodes,
         inputs=_unique(name for part in parts for name in part.inputs if name not in made),
