@@ -48,7 +48,7 @@ def commands(text: str) -> list[str]:
     return [line for line in text.replace("\\\n", "").splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize("version", ["8.6", "10.13"])
+@pytest.mark.parametrize("version", ["8.6", "10.13", "11.4"])
 def test_the_seed_workflow_ends_as_promised(tmp_path: Path, version: str) -> None:
     subprocess.run([sys.executable, str(EXAMPLE / "make_models.py")], cwd=tmp_path, check=True)
     run, build, diff = commands(WORKFLOW)

@@ -20,14 +20,14 @@ build() { # build DIRECTORY OPTIONS... : eight builds, or as many as the options
     ${trt[@]+"${trt[@]}"} polygraphy debug build model.onnx --fp16 --artifacts-dir "$directory" -q "$@"
 }
 
-echo '=== 1. Some builds, to see which kernels compete'
-build dry --save-tactics replay.json --artifacts replay.json --until=8 --check true
+echo '=== 1. Twelve builds, to see which kernels compete'
+build dry --save-tactics replay.json --artifacts replay.json --until=12 --check true
 kernel=$(python3 "$example/pick_kernel.py" dry/good)
 echo "The culprit shall be $kernel"
 reject=(--check python3 "$example/reject_kernel.py" '{engine}' "$kernel")
 
 echo '=== 2. Builds that are judged by it'
-build judged --save-tactics replay.json --artifacts replay.json --until=12 "${reject[@]}"
+build judged --save-tactics replay.json --artifacts replay.json --until=16 "${reject[@]}"
 polygraphy debug diff-tactics --dir judged
 
 echo '=== 3. A bad build and a good build, forced: the one must fail, the other pass'

@@ -83,7 +83,10 @@ class Tactic:
 
     @property
     def swallowed(self) -> bool:
-        """Whether it was picked for an op that a fusion replaced in the engine: it is not in use, and forcing it is void."""
+        """Whether it was timed and picked, but the engine does not have it: forcing it is void.
+
+        A fusion replaced the op, or another format of it is in the engine.
+        """
         return bool(self.witnesses) and Witness.ENGINE not in self.witnesses
 
     @property

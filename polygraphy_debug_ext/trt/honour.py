@@ -17,14 +17,14 @@ _SHOWN: Final = 10
 def tell(problems: Mapping[str, str], asked: int, void: int, *, require: bool) -> None:
     """Log how many of the layers that were `asked` for were honoured, and why others (`problems`, by layer) were not.
 
-    `void` layers are not counted: a fusion replaced them in the build that was recorded.
+    `void` picks are not counted: the engine that was recorded does not have them.
 
     Raises:
         BuildError: if some were not, and they are required.
     """
     text = f"Forced tactics: {asked - len(problems)} of {asked} layers honoured"
     if void:
-        text += f"; {void} more are void (a fusion replaced them in the build that was recorded)"
+        text += f"; {void} more are void (timed, but not in the recorded engine: fused otherwise, or in another format)"
     G_LOGGER.info(text)
     if not problems:
         return
