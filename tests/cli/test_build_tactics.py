@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import DebugBuild
 
+RECORD = ["--until", "1", "--tactic-source", "selector"]
+
 
 def simulated(build: DebugBuild, *arguments: str, version: str = "10.13") -> str:
     """Run stock Polygraphy on the simulator."""
@@ -31,7 +33,7 @@ def simulated(build: DebugBuild, *arguments: str, version: str = "10.13") -> str
 
 
 def test_a_replay_has_every_layer_with_its_kernel_and_time(debug_build: DebugBuild) -> None:
-    assert debug_build.run(["--until", "1"]) == 0
+    assert debug_build.run(RECORD) == 0
     assignment = replay.read(debug_build.artifacts_dir / debug_build.filed()[0])
     assert {"conv1 + relu1", "conv2 + relu2"} <= set(assignment.layers)
     for layer in ("conv1 + relu1", "conv2 + relu2"):
@@ -42,7 +44,7 @@ def test_a_replay_has_every_layer_with_its_kernel_and_time(debug_build: DebugBui
 
 @pytest.mark.parametrize("version", ["8.6", "10.13"])
 def test_a_forced_replay_gives_the_same_tactics(debug_build: DebugBuild, version: str) -> None:
-    assert debug_build.run(["--until", "1"]) == 0
+    assert debug_build.run(RECORD) == 0
     (name,) = debug_build.filed()
     ours = debug_build.artifacts_dir / name
     if version == "8.6":
@@ -73,7 +75,7 @@ def test_a_forced_replay_gives_the_same_tactics(debug_build: DebugBuild, version
 
 
 def test_stock_polygraphy_reads_our_replays(debug_build: DebugBuild) -> None:
-    assert debug_build.run(["--until", "1"]) == 0
+    assert debug_build.run(RECORD) == 0
     ours = str(debug_build.artifacts_dir / debug_build.filed()[0])
     assert "Layer: conv1 + relu1" in simulated(debug_build, "polygraphy", "inspect", "tactics", ours)
     simulated(
@@ -92,7 +94,7 @@ def forced(build: DebugBuild, path: Path, *options: str) -> int:
 
 
 def test_a_layer_that_was_not_recorded_is_free_with_a_warning(debug_build: DebugBuild) -> None:
-    assert debug_build.run(["--until", "1"]) == 0
+    assert debug_build.run(RECORD) == 0
     assignment = replay.read(debug_build.artifacts_dir / debug_build.filed()[0])
     layers = {name: tactic for name, tactic in assignment.layers.items() if name != "conv2 + relu2"}
     path = debug_build.directory / "partial.json"
@@ -105,7 +107,7 @@ def test_a_layer_that_was_not_recorded_is_free_with_a_warning(debug_build: Debug
 def test_a_tactic_that_is_not_offered_is_listed_and_left_free_unless_it_is_required(
     debug_build: DebugBuild,
 ) -> None:
-    assert debug_build.run(["--until", "1"]) == 0
+    assert debug_build.run(RECORD) == 0
     path = debug_build.artifacts_dir / debug_build.filed()[0]
     assignment = replay.read(path)
     tactic = assignment.layers["conv2 + relu2"].tactic
@@ -126,7 +128,7 @@ def test_a_tactic_that_is_not_offered_is_listed_and_left_free_unless_it_is_requi
 
 
 def test_a_replay_that_is_forced_whole_is_honoured_whole(debug_build: DebugBuild) -> None:
-    assert debug_build.run(["--until", "1"]) == 0
+    assert debug_build.run(RECORD) == 0
     path = debug_build.artifacts_dir / debug_build.filed()[0]
     count = len(replay.read(path).layers)
     assert forced(debug_build, path, "--require-honoured") == 0

@@ -38,7 +38,9 @@ def test_where_nobody_knows_how_many_there_are_nothing_is_estimated() -> None:
     progress = Progress(None)
     progress.enter("building", 6)
     progress.count(trial(5, Verdict.GOOD))
-    assert progress.__rich__().plain == "Iteration 7: building 0s | 1 good | 0 bad | 0 unresolved | 90.0s each"
+    assert (
+        progress.__rich__().plain == "Iteration 7: building 0s | 1 good | 0 bad | 0 unresolved | 90.0s each"
+    )
 
 
 def test_the_line_is_gone_at_the_end() -> None:
@@ -77,6 +79,9 @@ def test_on_a_terminal_there_is_a_line_and_the_log_is_as_it_is_elsewhere(debug_b
     assert debug_build.run(["--until", "2"]) == 0
     assert "Iteration 2 of 2: " not in debug_build.output
     shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", done.stdout)
-    for line in ("Finished 2 iteration(s) | Passed: 2/2 | Pass Rate: 100.0%", "Profiling Verbosity    | Profiling"):
+    for line in (
+        "Finished 2 iteration(s) | Passed: 2/2 | Pass Rate: 100.0%",
+        "Profiling Verbosity    | Profiling",
+    ):
         assert line in shown
         assert line in debug_build.output

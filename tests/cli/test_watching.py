@@ -18,7 +18,9 @@ SITE = FaultSite(layer="conv1 + relu1", runner="CaskConvolution", tactic="0x1", 
 
 
 def trial(index: int, verdict: Verdict, reason: Reason, failure: BuildFailure | None = None) -> Trial:
-    return Trial(index=index, judgement=Judgement(verdict=verdict, reason=reason), seconds=1.0, failure=failure)
+    return Trial(
+        index=index, judgement=Judgement(verdict=verdict, reason=reason), seconds=1.0, failure=failure
+    )
 
 
 def crashed(index: int, text: str = "signal 11 (SIGSEGV)") -> Trial:
@@ -61,4 +63,7 @@ def test_an_ordinary_run_needs_no_line_of_ours() -> None:
 
 def test_trials_that_were_cut_short_do_not_count() -> None:
     text = tally(summary(GOOD, CUT_SHORT, stop=StopReason.INTERRUPTED))
-    assert text == "1 good, 0 bad, 0 unresolved (1 interrupted trial not counted) | Stopped: interrupted by SIGINT"
+    assert (
+        text
+        == "1 good, 0 bad, 0 unresolved (1 interrupted trial not counted) | Stopped: interrupted by SIGINT"
+    )
