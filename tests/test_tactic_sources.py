@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from polygraphy_debug_ext.analysis import difference
 from polygraphy_debug_ext.formats import replay
@@ -33,14 +35,15 @@ class Run:
     def __init__(self, directory: Path, version: str) -> None:
         self.directory = directory
         self.version = version
+        self.network = "convnet.onnx"
         subprocess.run([sys.executable, str(EXAMPLES / "01_debugging_flaky_trt_tactics" / "make_models.py")],
                        cwd=directory, check=True)  # fmt: skip
 
     def build(
-        self, *options: str, seed: int = 1, check: list[str] | None = None, fault: str | None = None
+        self, *options: str, seed: int = 1, check: list[str] | None = None, gpu: str | None = None
     ) -> str:
         """Run; return what it printed."""
-        planted = [] if fault is None else ["--fault", fault]
+        device = [] if gpu is None else ["--gpu", gpu]
         simulator = [
             sys.executable,
             "-m",
@@ -52,12 +55,12 @@ class Run:
         ]
         command = [
             *simulator,
-            *planted,
+            *device,
             "--",
             *POLYGRAPHY,
             "debug",
             "build",
-            "convnet.onnx",
+            self.network,
             "--fp16",
             *options,
         ]
@@ -72,17 +75,10 @@ class Run:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def record(
-        self,
-        until: int = 1,
-        *options: str,
-        seed: int = 1,
-        check: list[str] | None = None,
-        fault: str | None = None,
-    ) -> str:
+    def record(self, until: int = 1, *options: str, seed: int = 1, check: list[str] | None = None) -> str:
         """Build, and file the replays below `replays`."""
         files = ["--save-tactics", "replay.json", "--artifacts", "replay.json", "--artifacts-dir", "replays"]
-        return self.build(*files, f"--until={until}", *options, seed=seed, check=check, fault=fault)
+        return self.build(*files, f"--until={until}", *options, seed=seed, check=check)
 
     def replays(self, side: str) -> tuple[Assignment, ...]:
         """The replays of good or bad builds."""
@@ -194,3 +190,48 @@ def test_fp16_is_real_where_the_builder_has_no_flag_for_it(tmp_path: Path) -> No
     types = {tensor.get("Datatype") for layer in document["Layers"] for tensor in layer["Outputs"]}
     assert "Half" in types
     assert document["I/O Tensors"][0]["DataType"] == "Float"
+
+
+@pytest.mark.parametrize("version", VERSIONS[1:])
+def test_a_cache_of_another_device_is_refused_unless_that_is_ignored(tmp_path: Path, version: str) -> None:
+    run = Run(tmp_path, version)
+    run.record()
+    (assignment,) = run.replays("good")
+    options = ["--load-tactics", assignment.origin, "--until=1"]
+    output = run.build(*options, gpu="NVIDIA L4")
+    assert "UNRESOLVED | Iteration 1" in output
+    assert f"TensorRT refuses the timing cache in {assignment.origin}" in output
+    output = run.build(*options, "--ignore-timing-cache-mismatch", "--require-honoured", gpu="NVIDIA L4")
+    assert "Passed: 1/1" in output
+
+
+def test_a_pick_that_a_fusion_swallowed_is_marked_and_its_pin_is_void(tmp_path: Path) -> None:
+    run = Run(tmp_path, "11.4")
+    run.network = "attention.onnx"
+    save_attention(tmp_path / run.network)
+    run.record()
+    (assignment,) = run.replays("good")
+    swallowed = {name for name, tactic in assignment.layers.items() if tactic.swallowed}
+    fused = [name for name, tactic in assignment.layers.items() if "mha" in (tactic.kernel or "")]
+    assert len(swallowed) == 2
+    assert len(fused) == 1
+    assert all(assignment.layers[name].cache_key for name in swallowed)
+    assert assignment.layers[fused[0]].cache_key is None
+    output = run.build("--load-tactics", assignment.origin, "--require-honoured", "--until=1", seed=2)
+    assert "2 more are void" in output
+    assert "Passed: 1/1" in output
+
+
+def save_attention(path: Path) -> None:
+    """Two matrix products around a softmax, of four dimensions: what TensorRT fuses into one kernel."""
+    nodes = [
+        helper.make_node("MatMul", ["q", "k"], ["s"], name="scores"),
+        helper.make_node("Softmax", ["s"], ["p"], name="probabilities", axis=-1),
+        helper.make_node("MatMul", ["p", "v"], ["y"], name="mix"),
+    ]
+    shapes = {"q": [1, 2, 8, 16], "k": [1, 2, 16, 8], "v": [1, 2, 8, 16], "y": [1, 2, 8, 16]}
+    ends = {
+        name: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()
+    }
+    graph = helper.make_graph(nodes, "attention", [ends["q"], ends["k"], ends["v"]], [ends["y"]])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
