@@ -43,7 +43,7 @@ def test_the_check_takes_the_rest_of_the_line() -> None:
 
 def test_importing_it_is_cheap() -> None:
     program = (
-        "import sys, polygraphy.tools; before = set(sys.modules); import polygraphy_debug_ext.cli.build; "
+        "import __future__, sys, polygraphy.tools; before = set(sys.modules); import polygraphy_debug_ext.cli.build; "
         "print(*sorted(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
