@@ -51,6 +51,30 @@ def test_an_artifacts_directory_that_is_read_only_is_refused_before_the_first_bu
         assert "Iteration 1" not in debug_build.output
 
 
+def test_a_directory_that_is_read_only_when_something_is_to_be_filed_there_ends_the_run(
+    debug_build: DebugBuild,
+) -> None:
+    debug_build.artifacts_dir.mkdir()
+    check = ["sh", "-c", "exit $((POLYGRAPHY_DEBUG_ITERATION == 1))"]
+    with mounted(debug_build.artifacts_dir / "bad", "ro"):
+        assert debug_build.run(["--until", "3"], check=check) == 1
+    assert "replay.json cannot be moved to sorted/bad/replay_" in debug_build.output
+    assert "Read-only file system" in debug_build.output
+    assert (debug_build.directory / "replay.json").exists()
+    assert debug_build.run(["--until", "3", "--resume"], check=check) == 0
+    assert [verdict for _, verdict, _ in debug_build.table()] == ["good", "bad", "good"]
+    debug_build.assert_nothing_lost()
+
+
+def test_a_temporary_directory_that_is_read_only_does_no_harm(debug_build: DebugBuild) -> None:
+    directory = debug_build.directory / "temporary"
+    with mounted(directory, "ro"):
+        for name in ("TMPDIR", "TEMP", "TMP"):
+            debug_build.environment[name] = str(directory)
+        assert debug_build.run(["--until", "2"]) == 0
+    assert [verdict for _, verdict, _ in debug_build.table()] == ["good", "good"]
+
+
 def test_an_artifacts_directory_that_cannot_be_made_is_refused(debug_build: DebugBuild) -> None:
     debug_build.artifacts_dir.write_text("a file")
     assert debug_build.run(["--until", "2"]) == 1
