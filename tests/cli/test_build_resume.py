@@ -111,6 +111,7 @@ def test_when_the_process_is_killed_nothing_runs_on_and_the_run_can_go_on(debug_
     assert len(debug_build.filed()) == 1
 
 
+@pytest.mark.timeout(600)  # twenty runs in a row, on a machine that may be busy
 def test_twenty_kills_at_random_moments_lose_nothing(debug_build: DebugBuild) -> None:
     chance = random.Random(20)
     options, wanted = ["--until", "400"], 0
