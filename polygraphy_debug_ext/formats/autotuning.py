@@ -14,10 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from typing import Final
 
 _OP: Final = re.compile(
     r"Autotuning op (?P<op>.+?)(?:\(key: (?P<key>0x[0-9a-fA-F]{32})\))?:(?P<rest>(?: ?\[ONNX Layer: .*)?)\s*$"
@@ -110,11 +107,3 @@ class Tables:
                 )
             )
         self._match, self._rows, self._selected, self._in_table = None, [], None, False
-
-
-def tuned_ops(lines: Iterable[str]) -> Iterator[TunedOp]:
-    """Yield the ops of a log."""
-    tables = Tables()
-    for line in lines:
-        tables.take(line)
-    yield from tables.ops()

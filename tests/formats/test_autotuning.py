@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
-from polygraphy_debug_ext.formats.autotuning import TunedOp, tuned_ops
+from polygraphy_debug_ext.formats.autotuning import Tables, TunedOp
 
 CASE = Path(__file__).parent.parent / "data" / "cases" / "02-trt10-editable-cache-autotune-log"
 EXPECTED: dict[str, Any] = json.loads((CASE / "expected.json").read_text())["files"]
 
 
-def ops(text: str) -> list[TunedOp]:
-    return list(tuned_ops(text.splitlines()))
+def ops(text: str) -> tuple[TunedOp, ...]:
+    tables = Tables()
+    for line in text.splitlines():
+        tables.take(line)
+    return tables.ops()
 
 
 def as_expected(op: TunedOp) -> dict[str, object]:
@@ -70,7 +73,7 @@ def test_convolutions_have_a_column_more() -> None:
 @pytest.mark.parametrize("lines", range(12))
 def test_a_log_that_is_cut_off_gives_what_it_has(lines: int) -> None:
     text = (CASE / "verbose_bare.log").read_text().splitlines()[:lines]
-    for op in tuned_ops(text):
+    for op in ops("\n".join(text)):
         assert op.selected is None or op.selected_kernel is not None
 
 
