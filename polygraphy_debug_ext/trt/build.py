@@ -15,6 +15,7 @@ from polygraphy.tools.args import (
 from polygraphy.tools.args import util as args_util
 
 from polygraphy_debug_ext.errors import BuildError
+from polygraphy_debug_ext.formats import replay
 from polygraphy_debug_ext.trt import precision
 from polygraphy_debug_ext.trt.capabilities import probe
 from polygraphy_debug_ext.trt.handlers import TacticOptions, handler
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Mapping
 
+    from polygraphy_debug_ext.model import Assignment
     from polygraphy_debug_ext.trt.logger import Listener
 
 
@@ -53,6 +55,7 @@ class EngineBuilder:
         config.save_tactics = config.load_tactics = None
         self._loaded: tuple[Any, Any] | None = None
         self._listener: Listener | None = None
+        self._forced: Assignment | None = None
 
     def load(self) -> None:
         """Load the network.
@@ -64,7 +67,9 @@ class EngineBuilder:
         # Whether types and tactics can be had as asked for is known before anything is loaded.
         to_fp16 = precision.take_off(self._groups, probe(tensorrt()))
         self._listener = listen()
-        handler(self._options, self._listener)
+        if self._options.load is not None:
+            self._forced = replay.read(self._options.load)
+        handler(self._options, self._forced, self._listener)
         self._loaded = precision.load_network(self._groups, to_fp16=to_fp16)
 
     def build(self) -> None:
@@ -92,7 +97,7 @@ class EngineBuilder:
             raise BuildError("No network was loaded", "Load it first.")
         builder, network = self._loaded
         self._listener.begin()
-        tactics = handler(self._options, self._listener)
+        tactics = handler(self._options, self._forced, self._listener)
         config = self._config(builder, network)
         if tactics is not None:
             tactics.prepare(config)

@@ -48,7 +48,6 @@ class CacheRecorder:
         _make_editable(config)
         if self._fresh:
             config.set_timing_cache(config.create_timing_cache(b""), False)
-        self._listener.begin()
 
     def finish(self, config: Any, layers: Sequence[EngineLayer]) -> None:  # noqa: ANN401
         """Write the replay."""
@@ -96,7 +95,6 @@ class CacheReplayer:
             BuildError: if TensorRT refuses the cache.
         """
         self._problems = {}
-        self._listener.begin()
         _make_editable(config)
         origin = self._assignment.origin or "the replay"
         cache = config.create_timing_cache(self._assignment.timing_cache or b"")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from polygraphy.logger import G_LOGGER, LogMode
 
 from polygraphy_debug_ext.errors import UsageError
-from polygraphy_debug_ext.formats import replay
 from polygraphy_debug_ext.model import Source
 from polygraphy_debug_ext.trt.cache import CacheRecorder, CacheReplayer
 from polygraphy_debug_ext.trt.capabilities import AUTO, TacticSource, choose_source, probe, require
@@ -50,15 +49,14 @@ class TacticOptions:
     timing_cache: bool = False
 
 
-def handler(options: TacticOptions, listener: Listener) -> Handler | None:
-    """Return who handles the next build; None if tactics are of no concern.
+def handler(options: TacticOptions, forced: Assignment | None, listener: Listener) -> Handler | None:
+    """Return who handles the next build; None if tactics are of no concern. `forced` is what `options.load` holds.
 
     Raises:
         UsageError: if this TensorRT cannot do what was asked for.
-        FormatError: if the replay to be forced cannot be read.
     """
-    if options.load is not None:
-        return _forcing(replay.read(options.load), options, listener)
+    if forced is not None:
+        return _forcing(forced, options, listener)
     if options.save is None:
         return None
     source, reason = choose_source(probe(tensorrt()), options.source)
