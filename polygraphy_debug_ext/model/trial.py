@@ -1,6 +1,6 @@
 """A trial is one build and its check; a run is many of them, and ends for a named reason.
 
-- *Proposal*: what a search wants to be built next; *BuildResult*: what came of it.
+- *Proposal*: what a search wants to be built next; *BuildResult*: what came of it; *Realised*: which factors it really has.
 - *FaultSite*: where a build was when it failed, as far as its log tells.
 """
 
@@ -26,7 +26,23 @@ class StopReason(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What to build next: as yet always a build that is free to choose its tactics."""
+    """What to build next.
+
+    A search over *factors* (named things that have a good and a bad value, like the tactic of a layer) names those that are to
+    have their bad value; all others have their good one. None is a build that is free to choose. `purpose` says to people what
+    the build is for.
+    """
+
+    bad: frozenset[str] | None = None
+    purpose: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Realised:
+    """What a build really has: factors with their bad value, and factors with neither value (all others have their good one)."""
+
+    bad: frozenset[str]
+    neither: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,16 +78,18 @@ class BuildResult:
 
     seconds: float
     failure: BuildFailure | None = None
+    realised: Realised | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One build and its check: `index` counts from 0, `seconds` is the time of both."""
+    """One build and its check: `index` counts from 0, `seconds` is the time of both; `realised` is None for a free build."""
 
     index: int
     judgement: Judgement
     seconds: float
     failure: BuildFailure | None = None
+    realised: Realised | None = None
 
     @property
     def verdict(self) -> Verdict:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from polygraphy_debug_ext.model import Proposal, Verdict
+
+if TYPE_CHECKING:
+    from polygraphy_debug_ext.model import Trial
 
 
 class Sampling:
@@ -23,8 +28,8 @@ class Sampling:
             return None if self._met else Proposal()
         return Proposal() if self._done < max(self._until, 1) else None
 
-    def record(self, proposal: Proposal, verdict: Verdict) -> None:
+    def record(self, proposal: Proposal, trial: Trial) -> None:
         """Take note of how the trial ended."""
         del proposal  # they are all alike
         self._done += 1
-        self._met = self._met or verdict is self._until
+        self._met = self._met or trial.verdict is self._until

@@ -72,7 +72,7 @@ class Loop:
 
     def _record(self, trial: Trial, proposal: Proposal | None) -> None:
         if proposal is not None and not trial.interrupted:
-            self.strategy.record(proposal, trial.verdict)
+            self.strategy.record(proposal, trial)
 
     def _learned_nothing(self, trials: Sequence[Trial]) -> bool:
         patience = self.limits.patience

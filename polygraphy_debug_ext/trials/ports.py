@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         Proposal,
         Summary,
         Trial,
-        Verdict,
     )
 
 
@@ -25,8 +24,8 @@ class Strategy(Protocol):
     def propose(self) -> Proposal | None:
         """Return what to build next."""
 
-    def record(self, proposal: Proposal, verdict: Verdict) -> None:
-        """Hear how a proposal was judged."""
+    def record(self, proposal: Proposal, trial: Trial) -> None:
+        """Hear what came of a proposal."""
 
 
 class Builder(Protocol):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from polygraphy_debug_ext.model import Proposal, Verdict
+from polygraphy_debug_ext.model import Judgement, Proposal, Reason, Trial, Verdict
 from polygraphy_debug_ext.search.sampling import Sampling
+
+
+def judged(verdict: Verdict) -> Trial:
+    return Trial(index=0, judgement=Judgement(verdict=verdict, reason=Reason.CHECK_EXIT_CODE), seconds=1.0)
 
 
 def trials(until: int | Verdict, verdicts: list[Verdict]) -> int:
@@ -15,7 +19,7 @@ def trials(until: int | Verdict, verdicts: list[Verdict]) -> int:
         proposal = strategy.propose()
         if proposal is None:
             return done
-        strategy.record(proposal, verdict)
+        strategy.record(proposal, judged(verdict))
     return len(verdicts)
 
 
@@ -43,5 +47,5 @@ def test_until_bad_ends_with_the_first_bad_build_and_not_with_an_unresolved_one(
 def test_a_proposal_without_a_verdict_is_made_again() -> None:
     strategy = Sampling(1)
     assert strategy.propose() == strategy.propose() == Proposal()
-    strategy.record(Proposal(), GOOD)
+    strategy.record(Proposal(), judged(GOOD))
     assert strategy.propose() is None
