@@ -21,6 +21,7 @@ class Source(enum.Enum):
     LAYER_INFORMATION = "layer information"
     ENGINE = "engine"
     TIMING_CACHE = "timing cache"
+    LOG = "build log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
