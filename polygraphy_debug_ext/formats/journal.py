@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAME: Final = "trials.jsonl"
-#: Version of the format that is written; it is also the only one so far.
-VERSION: Final = 1
+#: Version of the format that is written. Version 1 had no factors: all its builds were free to choose.
+VERSION: Final = 2
 #: Longer than any line written (settings and artifacts are few), short enough to be shown to a JSON parser.
 LINE_LIMIT: Final = 4 * 2**20
 
@@ -63,11 +63,19 @@ class Surroundings(_Event, tag="environment", kw_only=True, frozen=True):
     values: dict[str, str]
 
 
+class Factors(_Event, tag="factors", kw_only=True, frozen=True):
+    """What a search varies, by name; trials say which of them by their number, from 0."""
+
+    names: list[str]
+
+
 class TrialStarted(_Event, tag="started", kw_only=True, frozen=True):
-    """A trial is in hand."""
+    """A trial is in hand; `bad` are the factors that are to have their bad value (none is named for a build that is free)."""
 
     trial: int
     time: str
+    bad: list[int] | None = None
+    purpose: str = ""
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -80,13 +88,18 @@ class Site(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TrialBuilt(_Event, tag="built", kw_only=True, frozen=True):
-    """There is an engine; or there is none, for a reason (the name of one of the model's)."""
+    """There is an engine; or there is none, for a reason (the name of one of the model's).
+
+    `bad` are the factors that really have their bad value, `neither` those that have neither value.
+    """
 
     trial: int
     seconds: float
     failure: str = ""
     text: str = ""
     site: Site | None = None
+    bad: list[int] | None = None
+    neither: list[int] = []
 
 
 class TrialChecked(_Event, tag="checked", kw_only=True, frozen=True):
@@ -129,6 +142,7 @@ Event: TypeAlias = (
     RunStarted
     | RunResumed
     | Surroundings
+    | Factors
     | TrialStarted
     | TrialBuilt
     | TrialChecked
@@ -156,6 +170,7 @@ class Run(msgspec.Struct, kw_only=True):
 
     start: RunStarted
     surroundings: Surroundings | None = None
+    factors: list[str] = []
     trials: dict[int, Record] = {}
     stopped: RunStopped | None = None
 
@@ -217,10 +232,10 @@ def _version_of(line: bytes) -> int:
 
 
 def _require_known(path: Path, version: int) -> None:
-    if version != VERSION:
+    if not 1 <= version <= VERSION:
         raise FormatError(
             path,
-            f"a journal of version {version}, but this polygraphy-debug-ext reads version {VERSION}",
+            f"a journal of version {version}, but this polygraphy-debug-ext reads versions 1 to {VERSION}",
             "Use the polygraphy-debug-ext that wrote it, or name another --artifacts-dir.",
         )
 
@@ -233,6 +248,8 @@ def _take(run: Run, event: Event) -> bool:
             run.stopped = None
         case Surroundings():
             run.surroundings = event
+        case Factors():
+            run.factors = event.names
         case RunStopped():
             run.stopped = event
         case TrialBuilt() | TrialChecked() | TrialJudged() | TrialEnded():

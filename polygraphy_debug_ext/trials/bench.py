@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 
 from polygraphy_debug_ext.errors import UsageError
 from polygraphy_debug_ext.formats import journal as form
-from polygraphy_debug_ext.model import BuildFailure, Judgement, Reason, Trial, Verdict
+from polygraphy_debug_ext.model import BuildResult, Judgement, Reason, Trial, Verdict
 from polygraphy_debug_ext.trials.check import CheckNotStarted
 from polygraphy_debug_ext.trials.interruption import Interrupted
 from polygraphy_debug_ext.trials.journal import now
 
 if TYPE_CHECKING:
-    from polygraphy_debug_ext.model import Proposal
+    from collections.abc import Sequence
+
+    from polygraphy_debug_ext.model import BuildFailure, Proposal
     from polygraphy_debug_ext.trials.artifacts import Artifacts
     from polygraphy_debug_ext.trials.journal import Journal
     from polygraphy_debug_ext.trials.ports import Builder, Checker, CheckRun, Observer
@@ -26,7 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """Where trials are made. `build_failure` is the verdict on an engine that does not exist."""
+    """Where trials are made.
+
+    `build_failure` is the verdict on an engine that does not exist; `factors` are those that a search varies, in the order of
+    the journal.
+    """
 
     builder: Builder
     checker: Checker
@@ -35,6 +41,7 @@ class Bench:
     journal: Journal
     observer: Observer
     build_failure: Verdict = Verdict.UNRESOLVED
+    factors: Sequence[str] = ()
 
     def try_out(self, index: int, proposal: Proposal) -> Trial:
         """Make a trial.
@@ -45,19 +52,29 @@ class Bench:
         """
         begun = time.monotonic()
         not_started: CheckNotStarted | None = None
-        failure: BuildFailure | None = None
+        result = BuildResult(seconds=0.0)
         self.observer.trial_starts(index)
-        self.journal.append(form.TrialStarted(trial=index, time=now()))
+        self.journal.append(
+            form.TrialStarted(
+                trial=index, time=now(), bad=self._numbers(proposal.bad), purpose=proposal.purpose
+            )
+        )
         with self.scratch.cleared(self.observer):
             try:
-                failure = self._build(index, proposal)
-                judgement = self._judged_build(failure) if failure else self._check(index)
+                result = self._build(index, proposal)
+                judgement = self._judged_build(result.failure) if result.failure else self._check(index)
             except Interrupted as error:
                 judgement = _unresolved(Reason.INTERRUPTED, str(error))
             except CheckNotStarted as error:
                 judgement = _unresolved(Reason.CHECK_NOT_RUN, str(error))
                 not_started = error
-            trial = Trial(index=index, judgement=judgement, seconds=time.monotonic() - begun, failure=failure)
+            trial = Trial(
+                index=index,
+                judgement=judgement,
+                seconds=time.monotonic() - begun,
+                failure=result.failure,
+                realised=result.realised,
+            )
             self.conclude(trial)
             self.observer.trial_ended(trial)
         if not_started is not None:
@@ -93,15 +110,37 @@ class Bench:
         self.scratch.clear(self.observer)
         self.journal.append(form.TrialEnded(trial=trial.index))
 
-    def _build(self, index: int, proposal: Proposal) -> BuildFailure | None:
+    def _build(self, index: int, proposal: Proposal) -> BuildResult:
         result = self.builder.build(index, proposal)
-        failure = result.failure
-        self.journal.append(_built(index, result.seconds, failure))
-        if failure is None:
+        self.journal.append(self._built(index, result))
+        if result.failure is None:
             self.scratch.describe(index)
         else:
-            self.observer.build_failed(failure)
-        return failure
+            self.observer.build_failed(result.failure)
+        return result
+
+    def _numbers(self, names: frozenset[str] | None) -> list[int] | None:
+        return None if names is None else [n for n, name in enumerate(self.factors) if name in names]
+
+    def _built(self, index: int, result: BuildResult) -> form.TrialBuilt:
+        if result.failure is None:
+            realised = result.realised
+            return form.TrialBuilt(
+                trial=index,
+                seconds=result.seconds,
+                bad=self._numbers(realised.bad if realised else None),
+                neither=self._numbers(realised.neither if realised else None) or [],
+            )
+        site = result.failure.site
+        return form.TrialBuilt(
+            trial=index,
+            seconds=result.seconds,
+            failure=result.failure.reason.name,
+            text=result.failure.text,
+            site=form.Site(layer=site.layer, runner=site.runner, tactic=site.tactic, error=site.error)
+            if site
+            else None,
+        )
 
     def _judged_build(self, failure: BuildFailure) -> Judgement:
         return Judgement(verdict=self.build_failure, reason=failure.reason, detail=failure.text)
@@ -128,21 +167,6 @@ _RANK = {Verdict.GOOD: 0, Verdict.UNRESOLVED: 1, Verdict.BAD: 2}
 
 def _unresolved(reason: Reason, detail: str) -> Judgement:
     return Judgement(verdict=Verdict.UNRESOLVED, reason=reason, detail=detail)
-
-
-def _built(index: int, seconds: float, failure: BuildFailure | None) -> form.TrialBuilt:
-    if failure is None:
-        return form.TrialBuilt(trial=index, seconds=seconds)
-    site = failure.site
-    return form.TrialBuilt(
-        trial=index,
-        seconds=seconds,
-        failure=failure.reason.name,
-        text=failure.text,
-        site=form.Site(layer=site.layer, runner=site.runner, tactic=site.tactic, error=site.error)
-        if site
-        else None,
-    )
 
 
 def _checked(index: int, repetition: int, run: CheckRun) -> form.TrialChecked:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polygraphy_debug_ext import __version__
 from polygraphy_debug_ext.errors import UsageError
 from polygraphy_debug_ext.formats import journal as form
-from polygraphy_debug_ext.model import BuildFailure, FaultSite, Judgement, Reason, Trial, Verdict
+from polygraphy_debug_ext.model import BuildFailure, FaultSite, Judgement, Realised, Reason, Trial, Verdict
 from polygraphy_debug_ext.trials.journal import DiskJournal, now
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Begun:
     journal: DiskJournal
     trials: tuple[Trial, ...] = ()
     in_hand: form.Record | None = None
+    factors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,8 @@ def resume(root: Path, plan: Plan) -> Begun:
     return Begun(
         stamp=run.start.stamp,
         journal=disk,
-        trials=tuple(trial_of(record) for record in over),
+        trials=tuple(trial_of(record, run.factors) for record in over),
+        factors=tuple(run.factors),
         in_hand=in_hand[-1] if in_hand else None,
     )
 
@@ -106,7 +108,7 @@ def conclude(begun: Begun, bench: Bench, artifacts: Artifacts, observer: Observe
     artifacts.remove_leftovers()
     if begun.in_hand is None:
         return begun.trials
-    trial = trial_of(begun.in_hand)
+    trial = trial_of(begun.in_hand, begun.factors)
     if begun.in_hand.judged is not None:
         artifacts.settle(trial.index, begun.in_hand.judged.placements, observer)
         bench.scratch.clear(observer)
@@ -117,8 +119,8 @@ def conclude(begun: Begun, bench: Bench, artifacts: Artifacts, observer: Observe
     return (*begun.trials, trial)
 
 
-def trial_of(record: form.Record) -> Trial:
-    """Return the trial that a record tells of; if it was never judged, it was interrupted."""
+def trial_of(record: form.Record, factors: Sequence[str] = ()) -> Trial:
+    """Return the trial that a record tells of; if it was never judged, it was interrupted. `factors` are those of its run."""
     judged, built = record.judged, record.built
     failure = None
     if built is not None and built.failure:
@@ -142,7 +144,18 @@ def trial_of(record: form.Record) -> Trial:
         ),
         seconds=judged.seconds,
         failure=failure,
+        realised=_realised(built, factors),
     )
+
+
+def _realised(built: form.TrialBuilt | None, factors: Sequence[str]) -> Realised | None:
+    if built is None or built.bad is None:
+        return None
+    bad, neither = (
+        frozenset(factors[number] for number in numbers if 0 <= number < len(factors))
+        for numbers in (built.bad, built.neither)
+    )
+    return Realised(bad=bad, neither=neither)
 
 
 def _unused(root: Path, used: set[str], time_of: Callable[[datetime], str]) -> str:

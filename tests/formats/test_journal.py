@@ -85,17 +85,23 @@ def test_an_event_of_a_trial_that_was_not_started_is_named(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "line",
     [
-        form.encode(START).replace(b'"version":1', b'"version":2'),
-        b'{"event":"run","version":2,"everything":"else"}\n',
+        form.encode(START).replace(b'"version":2', b'"version":3'),
+        b'{"event":"run","version":3,"everything":"else"}\n',
     ],
 )
 def test_a_newer_version_is_named_with_what_to_do(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / form.NAME
     path.write_bytes(line)
-    with pytest.raises(FormatError, match=r"a journal of version 2, but .* reads version 1") as caught:
+    with pytest.raises(FormatError, match=r"a journal of version 3, but .* reads versions 1 to 2") as caught:
         form.read(path)
     assert not isinstance(caught.value, NotThisFormatError)
     assert "Use the polygraphy-debug-ext that wrote it" in caught.value.remedy
+
+
+def test_a_journal_of_the_first_version_is_read(tmp_path: Path) -> None:
+    path = tmp_path / form.NAME
+    path.write_bytes(form.encode(START).replace(b'"version":2', b'"version":1'))
+    assert form.read(path).runs[0].factors == []
 
 
 @pytest.mark.parametrize("content", [b"hello\n", b"[1]\n", b"{}\n", form.encode(EVENTS[6])])
