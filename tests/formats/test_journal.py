@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 START = form.RunStarted(
-    version=1,
+    version=form.VERSION,
     stamp="12-01-26_10-00-00",
     time="t",
     tool="x",
