@@ -18,9 +18,15 @@ class Load(_Message, tag="load", kw_only=True, frozen=True):
 
 
 class BuildTrial(_Message, tag="build", kw_only=True, frozen=True):
-    """Build the engine of a trial."""
+    """Build the engine of a trial.
+
+    `force` is a replay whose tactics are forced in this one build, `caches` are replays whose timing caches it starts from as
+    well.
+    """
 
     trial: int
+    force: str | None = None
+    caches: list[str] = []
 
 
 class Ready(_Message, tag="ready", kw_only=True, frozen=True):
@@ -37,10 +43,14 @@ class Said(_Message, tag="said", kw_only=True, frozen=True):
 
 
 class Built(_Message, tag="built", kw_only=True, frozen=True):
-    """There is an engine."""
+    """There is an engine. Of the tactics that were forced, `not_honoured` says by layer why the engine does not have them; `void`
+    are layers whose tactics the recorded engine did not have either.
+    """
 
     trial: int
     seconds: float
+    not_honoured: dict[str, str] = {}
+    void: list[str] = []
 
 
 class Failed(_Message, tag="failed", kw_only=True, frozen=True):

@@ -12,7 +12,7 @@ import os
 import select
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -26,6 +26,7 @@ from polygraphy_debug_ext.trials.streams import TICK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from polygraphy_debug_ext.model import FaultSite, Proposal
     from polygraphy_debug_ext.trials.interruption import Interruption
@@ -46,6 +47,19 @@ class Launch:
     command: Sequence[str]
     arguments: Mapping[str, Any]
     mark: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForcedBuild:
+    """What came of a build in which tactics were forced.
+
+    `not_honoured` says by layer why the engine does not have the tactic that was asked for (all others it has), `void` are layers
+    whose tactic the recorded engine did not have either: forcing it means nothing. Both are empty if there is no engine.
+    """
+
+    result: BuildResult
+    not_honoured: Mapping[str, str] = field(default_factory=dict)
+    void: frozenset[str] = frozenset()
 
 
 class _Died(Exception):  # noqa: N818 - it is an outcome of a build
@@ -113,13 +127,33 @@ class WorkerBuilder:
             StorageError: if its log cannot be written.
         """
         del proposal
+        return self._built(protocol.BuildTrial(trial=index)).result
+
+    def build_forced(self, index: int, force: Path, caches: Sequence[Path] = ()) -> ForcedBuild:
+        """Build an engine with the tactics of a replay; where tactics are saved, those that it really has are.
+
+        Args:
+            index: The trial.
+            force: The replay. Layers that it does not have are free.
+            caches: Replays whose timing caches are put together, after that of `force` if it has one. Where they differ, the
+                first counts; tactics of `force` count before all of them.
+
+        Raises:
+            Interrupted: if the run is to end; the worker is gone then.
+            StorageError: if its log cannot be written.
+        """
+        request = protocol.BuildTrial(trial=index, force=str(force), caches=[str(path) for path in caches])
+        return self._built(request)
+
+    def _built(self, request: protocol.BuildTrial) -> ForcedBuild:
         begun = time.monotonic()
         mark = self._log_size()
+        answer: protocol.Answer | None = None
         failure = None
         try:
             if self._worker is None:
                 self._started()
-            answer = self._asked(protocol.BuildTrial(trial=index), self._timeout)
+            answer = self._asked(request, self._timeout)
             if isinstance(answer, protocol.Failed):
                 failure = BuildFailure(reason=Reason.BUILD_ERROR, text=answer.problem)
         except BuildError as error:
@@ -133,8 +167,11 @@ class WorkerBuilder:
         if failure is not None:
             site = self._end(mark)
             failure = BuildFailure(reason=failure.reason, text=failure.text, site=site)
-        self._cut(index, mark)
-        return BuildResult(seconds=seconds, failure=failure)
+        self._cut(request.trial, mark)
+        result = BuildResult(seconds=seconds, failure=failure)
+        if not isinstance(answer, protocol.Built):
+            return ForcedBuild(result=result)
+        return ForcedBuild(result=result, not_honoured=dict(answer.not_honoured), void=frozenset(answer.void))
 
     def close(self) -> None:
         """End the worker."""
