@@ -2,5 +2,6 @@
 
 from polygraphy_debug_ext.analysis.bounds import failure_rate_bound
 from polygraphy_debug_ext.analysis.difference import difference
+from polygraphy_debug_ext.analysis.ranking import rank
 
-__all__ = ["difference", "failure_rate_bound"]
+__all__ = ["difference", "failure_rate_bound", "rank"]

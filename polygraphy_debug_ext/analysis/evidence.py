@@ -32,16 +32,18 @@ class Beta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """What is believed beforehand of the failure rates of builds that have the culprit, and of those that have not."""
+    """What is believed beforehand of failure rates: of builds that have the culprit, of those that have not, and where there is none."""
 
     present: Beta
     absent: Beta
+    common: Beta = Beta(1, 1)
 
 
 #: A culprit mostly shows, and without it failures are rare: failures and passes as good as 4 to 1, and 1 to 9.
+#: Where no tactic is at fault the rate may be anything: what else makes builds fail is not known to be rare.
 EXPECTED: Final = Rates(present=Beta(4, 1), absent=Beta(1, 9))
 #: Nothing is believed: Jeffreys' prior of a rate (H. Jeffreys, Theory of Probability, 1961, section 3.10).
-JEFFREYS: Final = Rates(present=Beta(0.5, 0.5), absent=Beta(0.5, 0.5))
+JEFFREYS: Final = Rates(present=Beta(0.5, 0.5), absent=Beta(0.5, 0.5), common=Beta(0.5, 0.5))
 
 
 def log_evidence(fails: ArrayLike, passes: ArrayLike, prior: Beta) -> NDArray[np.float64]:
@@ -50,15 +52,14 @@ def log_evidence(fails: ArrayLike, passes: ArrayLike, prior: Beta) -> NDArray[np
     Raises:
         ValueError: if a count is negative.
     """
-    failed, passed = np.asarray(fails, dtype=np.int64), np.asarray(passes, dtype=np.int64)
-    if failed.size and min(failed.min(), passed.min()) < 0:
-        raise ValueError("a count of builds is negative")
-    most = int((failed + passed).max(initial=0))
+    failed, passed = _counts(fails), _counts(passes)
+    total = failed + passed
+    most = int(total.max(initial=0))
     # ln B(a + f, b + p) - ln B(a, b), where B(x, y) = Γ(x) Γ(y) / Γ(x + y)
     result: NDArray[np.float64] = (
         _log_rising(prior.alpha, most)[failed]
         + _log_rising(prior.beta, most)[passed]
-        - _log_rising(prior.alpha + prior.beta, most)[failed + passed]
+        - _log_rising(prior.alpha + prior.beta, most)[total]
     )
     return result
 
@@ -73,54 +74,122 @@ def log_ordered(
         absent: Those of the others.
         rates: The priors.
 
-    It is added to the sum of two `log_evidence`, where a culprit cannot make builds better. P(p1 > p0) is integrated
-    numerically, over the rates of each: Σ over a fine grid of f1(x) F0(x), which holds for any prior.
+    It is added to the sum of two `log_evidence`, where a culprit cannot make builds better.
     """
-    grids = [np.asarray(each, dtype=np.float64) for each in (*present, *absent)]
+    grids = [_counts(each) for each in (*present, *absent)]
     shape = np.broadcast_shapes(*(grid.shape for grid in grids))
-    counts = np.stack([np.broadcast_to(grid, shape).ravel() for grid in grids], axis=1)
-    unique, inverse = np.unique(counts, axis=0, return_inverse=True)
-    before = _greater(rates.present, rates.absent)
-    values = np.array(
-        [
-            math.log(
-                max(
-                    _greater(
-                        Beta(rates.present.alpha + row[0], rates.present.beta + row[1]),
-                        Beta(rates.absent.alpha + row[2], rates.absent.beta + row[3]),
-                    ),
-                    1e-300,
-                )
-                / before
-            )
-            for row in unique
-        ]
-    )
+    rows = np.stack([np.broadcast_to(grid, shape).ravel() for grid in grids], axis=1)
+    unique, inverse = np.unique(rows, axis=0, return_inverse=True)
+    before = _log_greater(np.zeros((1, 4), dtype=np.int64), rates)
+    values = _log_greater(unique, rates) - before
     return values[np.ravel(inverse)].reshape(shape)
 
 
-@lru_cache(maxsize=64)
+def _counts(values: ArrayLike) -> NDArray[np.int64]:
+    counts = np.asarray(values, dtype=np.int64)
+    if counts.size and counts.min() < 0:
+        raise ValueError("a count of builds is negative")
+    return counts
+
+
+#: Terms below this share of the sum are left out.
+_NEGLIGIBLE: Final = 1e-18
+#: Terms that are held in memory at a time.
+_BLOCK: Final = 1_000_000
+
+
+def _log_greater(rows: NDArray[np.int64], rates: Rates) -> NDArray[np.float64]:
+    """Return ln P(p1 > p0 | counts) of rows of counts: fails and passes with the culprit, fails and passes without it."""
+    result = np.empty(len(rows))
+    a, b = rates.present.alpha + rows[:, 0], rates.present.beta + rows[:, 1]
+    c, d = rates.absent.alpha + rows[:, 2], rates.absent.beta + rows[:, 3]
+    # The smaller of both tails is summed: it is right to all digits, and so is its complement.
+    likely = a * d >= c * b
+    for flipped in (False, True):
+        (chosen,) = np.nonzero(likely == flipped)
+        chosen = chosen[np.argsort(rows[chosen].sum(axis=1), kind="stable")]
+        block = max(1, _BLOCK // (int(rows[chosen].sum(axis=1).max(initial=0)) + 64))
+        for start in range(0, len(chosen), block):
+            part = chosen[start : start + block]
+            if flipped:
+                tail = _log_tail(rows[part][:, [2, 3, 0, 1]], rates.absent, rates.present)
+                result[part] = np.log1p(-np.exp(tail))
+            else:
+                result[part] = _log_tail(rows[part], rates.present, rates.absent)
+    return result
+
+
+def _log_tail(rows: NDArray[np.int64], first: Beta, second: Beta) -> NDArray[np.float64]:
+    """Return ln P(x > y), x ~ Beta(a, b) = first + the first two counts, y ~ Beta(c, d) = second + the other two.
+
+    With h(a, b, c, d) = B(a + c, b + d) / (B(a, b) B(c, d)),
+    P(a, b, c, d) = P(a, b + 1, c, d) + h(a, b, c, d) / b = P(a, b, c + 1, d) + h(a, b, c, d) / c
+    (J. D. Cook, Exact calculation of beta inequalities, 2005). Both steps are repeated until nothing is left of P: all terms are
+    positive, so that nothing cancels, whatever the parameters.
+    """
+    terms = int((rows[:, 0] + rows[:, 3]).max(initial=0) + first.alpha + second.beta) + 64
+    while True:
+        logs = _log_terms(rows, first, second, terms)
+        top = logs.max(axis=0)
+        sums = np.exp(logs - top).sum(axis=0)
+        if np.all(np.exp(logs[-1] - top) < _NEGLIGIBLE * sums):
+            result: NDArray[np.float64] = top + np.log(sums)
+            return result
+        terms *= 2
+
+
+def _log_terms(rows: NDArray[np.int64], first: Beta, second: Beta, terms: int) -> NDArray[np.float64]:
+    """The logarithms of the terms of the series (2 * terms, rows)."""
+    a, b, c, d = (first.alpha, first.beta, second.alpha, second.beta)
+    n_a, n_b, n_c, n_d = rows.T
+    step = np.arange(terms + 1)[:, np.newaxis]
+    most = int(rows.sum(axis=1).max(initial=0)) + 2 * terms + 2
+
+    def log_gamma(start: float, count: NDArray[np.int64]) -> NDArray[np.float64]:
+        table: NDArray[np.float64] = math.lgamma(start) + _log_rising(start, most)[count]
+        return table
+
+    log_b, log_c = np.log(b + n_b + step[:-1]), np.log(c + n_c + step[:-1])
+    # ln h(a, b + j, c + j, d), where a pair of steps leads from one j to the next
+    whole = (
+        log_gamma(a + c, n_a + n_c + step[:-1])
+        + log_gamma(b + d, n_b + n_d + step[:-1])
+        - log_gamma(a + b + c + d, n_a + n_b + n_c + n_d + 2 * step[:-1])
+        + log_gamma(a + b, n_a + n_b + step[:-1])
+        - log_gamma(a, n_a)
+        - log_gamma(b, n_b + step[:-1])
+        + log_gamma(c + d, n_c + n_d + step[:-1])
+        - log_gamma(c, n_c + step[:-1])
+        - log_gamma(d, n_d)
+    )
+    # h(a, b + 1, c, d) / h(a, b, c, d) = (b + d) (a + b) / ((a + b + c + d) b)
+    half = (
+        whole
+        + np.log(b + d + n_b + n_d + step[:-1])
+        + np.log(a + b + n_a + n_b + step[:-1])
+        - np.log(a + b + c + d + n_a + n_b + n_c + n_d + 2 * step[:-1])
+        - log_b
+    )
+    return np.concatenate([whole - log_b, half - log_c])
+
+
+#: Logarithms that are added up in one go before the sum is made exact again.
+_STRETCH: Final = 256
+
+
 def _log_rising(start: float, most: int) -> NDArray[np.float64]:
-    """The values of ln Γ(start + k) - ln Γ(start) for k = 0 .. most, as sums of logarithms: exact to rounding where differences of lgamma are not."""
-    table = np.concatenate([[0.0], np.cumsum(np.log(start + np.arange(most)))])
+    """The values of ln Γ(start + k) - ln Γ(start) for k = 0 .. most or more."""
+    return _rising_table(start, max(most - 1, 0).bit_length())
+
+
+@lru_cache(maxsize=64)
+def _rising_table(start: float, bits: int) -> NDArray[np.float64]:
+    """Sums of logarithms, exact to rounding where differences of lgamma are not; errors do not add up along the table."""
+    logs = np.log(start + np.arange(max(2**bits, _STRETCH))).reshape(-1, _STRETCH)
+    stretches = np.cumsum(logs, axis=1)
+    offsets = [0.0]
+    for row in logs:
+        offsets.append(math.fsum((offsets[-1], *row)))
+    table = np.concatenate([[0.0], (stretches + np.array(offsets[:-1])[:, np.newaxis]).ravel()])
     table.setflags(write=False)
     return table
-
-
-#: Points at which densities are evaluated; rates lie between 0 and 1.
-_GRID: Final = 2048
-
-
-@lru_cache(maxsize=4096)
-def _greater(first: Beta, second: Beta) -> float:
-    """P(x > y) for independent x ~ first, y ~ second."""
-    # The substitution x = sin² t takes the poles off the ends of densities with parameters of 1/2 and above.
-    angle = (np.arange(_GRID) + 0.5) * (math.pi / 2 / _GRID)
-    sine, cosine = np.log(np.sin(angle)), np.log(np.cos(angle))
-    weights = []
-    for beta in (first, second):
-        density = (2 * beta.alpha - 1) * sine + (2 * beta.beta - 1) * cosine
-        density = np.exp(density - density.max())
-        weights.append(density / density.sum())
-    below = np.cumsum(weights[1]) - 0.5 * weights[1]
-    return float(np.dot(weights[0], below))

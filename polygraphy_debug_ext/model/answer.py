@@ -36,6 +36,15 @@ class View(enum.Enum):
     KERNEL = "kernel"
 
 
+class Method(enum.Enum):
+    """What suspects are ordered by: their probability, Polygraphy's rule, or a score of spectrum-based fault localization."""
+
+    POSTERIOR = "posterior"
+    DIFFERENCE = "difference"
+    OCHIAI = "ochiai"
+    DSTAR = "dstar"
+
+
 class Rank(enum.Enum):
     """What Polygraphy's rule says: in every bad build and no good one (strong), in some bad builds and no good one (weak)."""
 
@@ -65,9 +74,9 @@ class Counts:
 class Suspect:
     """A hypothesis, and how well it explains the failures.
 
-    `layers` are those where it is (one in the layer view; in the kernel view all that some build has it at), `tactic` one of
-    its tactics. `probability` (0 to 1) is its own, not that of its class; `group` is the number of its class, from 0 in the order of
-    the ranking. `ochiai` (0 to 1) and `dstar` (D*², may be infinite) are scores of spectrum-based fault localization.
+    `view` says what it is: in the layer view, kernels that several layers use are suspects as well. `layers` are those where it is (of a
+    kernel all that some build has it at), `tactic` one of its tactics. `probability` (0 to 1) is that it makes builds fail, alone or with
+    one other; its class shares it equally. `group` is the number of its class, from 0 in the order of the ranking. `ochiai` (0 to 1) and `dstar` (D*², may be infinite) are scores of spectrum-based fault localization.
     `alternatives` are other tactics that good builds have there, those of most good builds first.
     """
 
@@ -94,9 +103,10 @@ class Environment:
 class Answer:
     """What can be decided from a set of builds.
 
-    `suspects` are ranked, most telling first; `named` are those that the conclusion names (the culprit, the members of
-    a class, the pair). `probability` is that of the conclusion, `no_tactic` that of "no tactic explains it", `confidence` what a
-    conclusion needed; each 0 to 1. `further_builds` is how many more builds are expected to be needed for one (None: not known).
+    `suspects` are ranked, most telling first: all that some builds have and some have not. `named` are those that the conclusion
+    names (the culprit, the members of a class, the pair). `probability` is that of the conclusion, `no_tactic` that of "no tactic
+    explains it", `pairs` that of two tactics being at fault together, `confidence` what a conclusion needed; each 0 to 1. The probabilities
+    of all suspects and `no_tactic` come to 1, `pairs` counted twice. `further_builds` is how many more builds are expected to be needed for one (None: not known).
     `telling` are the suspects whose presence in the next builds would tell most. `failure_rate_bound` is the highest failure rate
     in line with seeing no failure. `distinct_bad` counts the different assignments among the bad builds. `opaque_layers` are
     those whose choices the records cannot show, `not_compared` the tensor properties that some records lack,
@@ -110,6 +120,7 @@ class Answer:
     confidence: float = 0.95
     probability: float | None = None
     no_tactic: float | None = None
+    pairs: float | None = None
     named: tuple[Suspect, ...] = ()
     pair_kind: PairKind | None = None
     suspects: tuple[Suspect, ...] = ()
