@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Final
 
+from polygraphy.tools.debug.subtool.iterative_debug_args import ArtifactSortArgs
+
+from polygraphy_debug_ext.cli.evidence import Evidence
 from polygraphy_debug_ext.cli.front_door import guarded
-from polygraphy_debug_ext.cli.iteration_options import IterationArgs
+from polygraphy_debug_ext.cli.iteration_options import Confident, IterationArgs
 from polygraphy_debug_ext.cli.trial_run import TrialRun
+from polygraphy_debug_ext.errors import UsageError
 from polygraphy_debug_ext.model import StopReason, Verdict
-from polygraphy_debug_ext.search.sampling import Sampling
-from polygraphy_debug_ext.trials.loop import Limits
+from polygraphy_debug_ext.search.sampling import Deciding, Sampling
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
     from polygraphy_debug_ext.model import Summary
+    from polygraphy_debug_ext.trials.artifacts import Artifacts
     from polygraphy_debug_ext.trials.ports import Strategy
 
-#: Trials in a row that may teach nothing before a run that waits for a good or a bad build gives up.
+#: Trials in a row that may teach nothing before a run that waits for a good or a bad build, or for a decision, gives up.
 _PATIENCE: Final = 20
+
+#: Exit status: --max-iterations were made, and do not decide.
+STATUS_UNDECIDED: Final = 3
 
 
 def run(groups: Mapping[type, Any], args: argparse.Namespace) -> int:
@@ -30,30 +38,47 @@ def run(groups: Mapping[type, Any], args: argparse.Namespace) -> int:
 class BuildRun(TrialRun):
     """One call of `debug build`."""
 
-    def strategy(self, stamp: str) -> tuple[Strategy, Limits]:
+    def __init__(self, groups: Mapping[type, Any], args: argparse.Namespace) -> None:
+        self._evidence: Evidence | None = None
+        super().__init__(groups, args)
+
+    def strategy(self, artifacts: Artifacts) -> tuple[Strategy, int | None]:
         """Sample until what `--until` asks for."""
-        del stamp
         until = self._until()
-        return Sampling(until), _limits(until)
+        replay = self._replay()
+        confidence = {"confidence": until.confidence} if isinstance(until, Confident) else {}
+        self._evidence = None if replay is None else Evidence(artifacts, replay, **confidence)
+        if not isinstance(until, Confident):
+            return Sampling(until), _PATIENCE if isinstance(until, Verdict) else None
+        if self._evidence is None:
+            raise UsageError(
+                "--until confident needs the tactic replay of each build",
+                "Add --save-tactics replay.json --artifacts replay.json.",
+            )
+        return Deciding(self._evidence.decides, until.most), _PATIENCE
 
     def expected_trials(self) -> int | None:
         """The number that `--until` asks for."""
         until = self._until()
-        return None if isinstance(until, Verdict) else until
+        return until if isinstance(until, int) else None
 
     def conclude(self, summary: Summary) -> int:
-        """All is said."""
+        """Say which tactic is suspect, if builds failed."""
+        if summary.stop is StopReason.MAX_ITERATIONS:
+            return STATUS_UNDECIDED
         return 1 if summary.stop is StopReason.NOTHING_LEARNED else 0
 
-    def _until(self) -> int | Verdict:
+    def _replay(self) -> str | None:
+        """The name of the replay that each trial files; None if none does."""
+        wanted = self.args.save_tactics
+        names = self.groups[ArtifactSortArgs].artifacts
+        return next(
+            (name for name in names if wanted and os.path.normpath(name) == os.path.normpath(wanted)), None
+        )
+
+    def _until(self) -> int | Verdict | Confident:
         until = self.groups[IterationArgs].until
+        if isinstance(until, Confident):
+            return until
         # Polygraphy holds the index of the last iteration.
         return Verdict(until) if isinstance(until, str) else until + 1
-
-
-def _limits(until: int | Verdict) -> Limits:
-    if until is Verdict.GOOD:
-        return Limits(done=StopReason.FIRST_GOOD, patience=_PATIENCE)
-    if until is Verdict.BAD:
-        return Limits(done=StopReason.FIRST_BAD, patience=_PATIENCE)
-    return Limits(done=StopReason.ITERATIONS_DONE)

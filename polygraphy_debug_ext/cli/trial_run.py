@@ -42,14 +42,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from polygraphy_debug_ext.model import Summary
-    from polygraphy_debug_ext.trials.loop import Limits
     from polygraphy_debug_ext.trials.ports import Builder, Checker, Strategy
 
 #: Options that a resumed run need not share with the run before: what is shown, and how far to go.
 FREE: Final = frozenset(
     {
         *("verbose", "quiet", "verbosity", "silent", "log_format", "log_file"),
-        *("show_output", "hide_fail_output", "until", "max_iterations", "resume", "in_process"),
+        *("show_output", "hide_fail_output", "until", "max_iterations", "max_builds", "resume", "in_process"),
         *("tools", "subtool", "subcommand"),
     }
 )
@@ -66,7 +65,7 @@ class TrialRun(ABC):
         self._guard = Guard()
         self._nursery = Nursery(self._guard.born, self._guard.gone)
         self.observer = self._make_observer()
-        self._interruption = Interruption(self._stop_at_once)
+        self.interruption = Interruption(self._stop_at_once)
 
     def run(self) -> int:
         """Check the options, hold the directory, build and check."""
@@ -74,19 +73,19 @@ class TrialRun(ABC):
             stack.callback(self._guard.close)
             self._require_sense()
             stack.enter_context(locked(self.root, sys.argv))
-            stack.enter_context(self._interruption.watched())
+            stack.enter_context(self.interruption.watched())
             stack.callback(self._nursery.end_all)
             try:
                 summary = self._trials(stack)
             except Interrupted as error:
                 G_LOGGER.warning(f"Interrupted by {error} before there was a trial")
-        if self._interruption.reason is not None:
-            return self._interruption.exit_status
+        if self.interruption.reason is not None:
+            return self.interruption.exit_status
         return self.conclude(summary)
 
     @abstractmethod
-    def strategy(self, stamp: str) -> tuple[Strategy, Limits]:
-        """Return what says which trial comes next, and when to stop. `stamp` is the part of the artifacts' names of this run."""
+    def strategy(self, artifacts: Artifacts) -> tuple[Strategy, int | None]:
+        """Return what says which trial comes next, and how many in a row may teach nothing. `artifacts` knows where they are filed."""
 
     @abstractmethod
     def conclude(self, summary: Summary) -> int:
@@ -94,17 +93,22 @@ class TrialRun(ABC):
 
     def builder(self, begun: Begun) -> Builder:
         """Return who builds."""
-        # The worker needs descriptors that are passed on, which only POSIX has.
-        if self.args.in_process or os.name != "posix":
-            return in_process_builder(self.groups, self.args, self._interruption)
+        if self.in_process:
+            return in_process_builder(self.groups, self.args, self.interruption)
         return self.worker(begun)
+
+    @property
+    def in_process(self) -> bool:
+        """Whether builds are made here."""
+        # The worker needs descriptors that are passed on, which only POSIX has.
+        return self.args.in_process or os.name != "posix"
 
     def worker(self, begun: Begun) -> WorkerBuilder:
         """Return who builds in a process of its own."""
         return WorkerBuilder(
             Launch(command=_worker_command(), arguments=_plain(self.args)),
             self._nursery,
-            self._interruption,
+            self.interruption,
             Logs(root=self.root, stamp=begun.stamp),
             self.observer.said,
             timeout=self.args.build_timeout,
@@ -151,13 +155,13 @@ class TrialRun(ABC):
         begun.journal.append(form.Surroundings(values=dict(builder.start())))
         if bench.factors and not begun.factors:
             begun.journal.append(form.Factors(names=list(bench.factors)))
-        strategy, limits = self.strategy(begun.stamp)
+        strategy, patience = self.strategy(bench.artifacts)
         loop = Loop(
             strategy=strategy,
             bench=bench,
             observer=self.observer,
-            interruption=self._interruption,
-            limits=limits,
+            interruption=self.interruption,
+            patience=patience,
         )
         summary = loop.run(before)
         begun.journal.append(form.RunStopped(time=now(), reason=summary.stop.name))
@@ -195,7 +199,7 @@ class TrialRun(ABC):
     def _checker(self, logs: Logs) -> Checker:
         stock = self.groups[CheckCmdArgs]
         if stock.check is None:
-            return Question(engine=self._engine, interruption=self._interruption)
+            return Question(engine=self._engine, interruption=self.interruption)
         rules = Rules(
             fail_codes=None if stock.fail_codes is None else frozenset(stock.fail_codes),
             ignore_fail_codes=frozenset(stock.ignore_fail_codes or ()),
@@ -206,7 +210,7 @@ class TrialRun(ABC):
             line=self._command(),
             rules=rules,
             nursery=self._nursery,
-            interruption=self._interruption,
+            interruption=self.interruption,
             logs=logs,
             timeout=self.args.check_timeout,
             repetitions=self.args.check_repeat,

@@ -82,7 +82,7 @@ class Artifacts:
                     "Mend that, then go on with --resume.",
                 ) from error
             placements.append(
-                Placement(source=name, destination=self._destination(name, index, verdict), digest=digest)
+                Placement(source=name, destination=self.destination(name, index, verdict), digest=digest)
             )
         return placements, missing
 
@@ -130,7 +130,7 @@ class Artifacts:
                 observer.warn(
                     f"Artifact {source} was changed after its trial was judged: it goes to unresolved/"
                 )
-                elsewhere = self._destination(placement.source, index, Verdict.UNRESOLVED)
+                elsewhere = self.destination(placement.source, index, Verdict.UNRESOLVED)
                 pending.append(Placement(source=placement.source, destination=elsewhere, digest=here))
         self.file(pending, observer)
 
@@ -139,7 +139,8 @@ class Artifacts:
         for verdict in Verdict:
             moving.remove_leftovers(self.root / verdict.value)
 
-    def _destination(self, name: str, index: int, verdict: Verdict) -> str:
+    def destination(self, name: str, index: int, verdict: Verdict) -> str:
+        """Say where an artifact of a trial belongs, within the directory."""
         base, extension = os.path.splitext(_base(name))  # noqa: PTH122 - as Polygraphy splits names
         return f"{verdict.value}/{base}_{self.stamp}_N{index}{extension}"
 

@@ -20,22 +20,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """When to stop: `done` is the reason when the search is over; `patience` the trials in a row that may teach nothing."""
-
-    done: StopReason
-    patience: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """Makes trials until there is a reason to stop."""
+    """Makes trials until there is a reason to stop. `patience` is the number of trials in a row that may teach nothing."""
 
     strategy: Strategy
     bench: Bench
     observer: Observer
     interruption: Interruption
-    limits: Limits
+    patience: int | None = None
 
     def run(self, before: Sequence[Trial] = ()) -> Summary:
         """Go on after the trials that were made before.
@@ -64,7 +56,7 @@ class Loop:
                 return StopReason.NOTHING_LEARNED
             proposal = self.strategy.propose()
             if proposal is None:
-                return self.limits.done
+                return self.strategy.stop
             index = trials[-1].index + 1 if trials else 0
             trial = self.bench.try_out(index, proposal)
             trials.append(trial)
@@ -75,7 +67,6 @@ class Loop:
             self.strategy.record(proposal, trial)
 
     def _learned_nothing(self, trials: Sequence[Trial]) -> bool:
-        patience = self.limits.patience
-        if patience is None or len(trials) < patience:
+        if self.patience is None or len(trials) < self.patience:
             return False
-        return all(trial.verdict is Verdict.UNRESOLVED for trial in trials[-patience:])
+        return all(trial.verdict is Verdict.UNRESOLVED for trial in trials[-self.patience :])

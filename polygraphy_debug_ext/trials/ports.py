@@ -13,13 +13,18 @@ if TYPE_CHECKING:
         BuildResult,
         Judgement,
         Proposal,
+        StopReason,
         Summary,
         Trial,
     )
 
 
 class Strategy(Protocol):
-    """Says what to build next; None when the search is over. The same again until it is told a verdict."""
+    """Says what to build next; None when the search is over. The same again until it is told what came of it."""
+
+    @property
+    def stop(self) -> StopReason:
+        """Why the search is over, once it is."""
 
     def propose(self) -> Proposal | None:
         """Return what to build next."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from polygraphy_debug_ext.model import BuildFailure, BuildResult, Judgement, Reason, StopReason, Verdict
+from polygraphy_debug_ext.model import BuildFailure, BuildResult, Judgement, Reason, Verdict
 from polygraphy_debug_ext.search.sampling import Sampling
 from polygraphy_debug_ext.trials.artifacts import Artifacts
 from polygraphy_debug_ext.trials.bench import Bench
 from polygraphy_debug_ext.trials.interruption import Interrupted, Interruption
 from polygraphy_debug_ext.trials.journal import MemoryJournal
-from polygraphy_debug_ext.trials.loop import Limits, Loop
+from polygraphy_debug_ext.trials.loop import Loop
 from polygraphy_debug_ext.trials.ports import CheckRun
 from polygraphy_debug_ext.trials.scratch import Scratch
 
@@ -138,7 +138,7 @@ def make_loop() -> MakeLoop:
             bench=bench,
             observer=observer,
             interruption=interruption,
-            limits=Limits(done=StopReason.ITERATIONS_DONE, patience=patience),
+            patience=patience,
         )
         return loop, observer, journal
 
