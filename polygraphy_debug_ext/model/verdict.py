@@ -32,6 +32,7 @@ class Reason(enum.Enum):
     BUILD_ERROR = "the engine could not be built"
     BUILD_CRASH = "the build process died"
     BUILD_TIMEOUT = "the build took too long"
+    NOT_RECORDED = "the tactics of the build are not known"
     INTERRUPTED = "interrupted"
 
 
