@@ -1,27 +1,37 @@
-"""All the assignments that a directory, or one file, holds; what is something else is kept, with the reason."""
+"""All the builds that a directory, or one file, tells of, whatever the files are; what is something else is kept, with the reason.
+
+What a file is, its content says: tactic replay, layer information, build log; compressed or not. One trial may have left several
+files, with one stamp in their names (`replay_12-02-26_10-00-00_N3.json`): they tell of one build, and the best of them counts.
+"""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from polygraphy_debug_ext.errors import FormatError, NotThisFormatError
-from polygraphy_debug_ext.formats import layer_information, replay
+from polygraphy_debug_ext.formats import replay
+from polygraphy_debug_ext.formats.contents import Contents, Kind, contents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from polygraphy_debug_ext.model import Assignment
 
 #: Damaged files that are named one by one; the rest is counted.
-_NAMED = 10
+_NAMED: Final = 10
+
+#: What the loop puts into the name of what a trial left: date, time and number of the trial.
+_STAMP: Final = re.compile(r"(?:^|_)(\d+-\d+-\d+_\d+-\d+-\d+_N\d+)(?=[._]|$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """A file that was left out, and why."""
+    """A file (or a build in it) that was left out, and why."""
 
     path: Path
     reason: str
@@ -36,58 +46,124 @@ class Collection:
     skipped: tuple[Skipped, ...] = ()
 
 
-def collect(place: Path) -> Collection:
-    """Read the file at `place`, or all below it if it is a directory: tactic replays and layer information.
+class Reader:
+    """Reads any number of places. Equal tactics become one object, across files and places.
 
-    Hidden files are passed over, as Polygraphy does, and links to directories are not followed.
+    `kinds` counts the builds by what they were read from, `skipped` has what was left out; both grow while `records` is
+    gone through. What is not compared (`time_ms`, `timing_cache`) is left out.
+    """
+
+    def __init__(self) -> None:
+        self.kinds: Counter[str] = Counter()
+        self.skipped: list[Skipped] = []
+        self._loader = replay.Loader()
+
+    def records(self, place: Path) -> Iterator[Assignment]:
+        """Read the file at `place`, or all below it if it is a directory, one after the other in the order of their paths.
+
+        Hidden files are passed over, as Polygraphy does, and links to directories are not followed.
+
+        Raises:
+            FormatError: if there is nothing at `place`; if it is one file of another kind; if any is damaged. That comes
+                at the end, and names them all: what they held is evidence, so that going on without them could blame an
+                innocent tactic.
+        """
+        if not place.is_dir():
+            yield from self._taken(contents(place, self._loader))
+            return
+        damaged: list[FormatError] = []
+        for trial in _trials(place):
+            yield from self._of_trial(trial, damaged)
+        if damaged:
+            raise _all_of(place, damaged)
+
+    def _of_trial(self, paths: Sequence[Path], damaged: list[FormatError]) -> Iterator[Assignment]:
+        """Read what one trial left, or one file that stands for itself."""
+        found: list[Contents] = []
+        for path in paths:
+            try:
+                found.append(contents(path, self._loader))
+            except NotThisFormatError as error:
+                self.skipped.append(Skipped(path=path, reason=error.reason))
+            except FormatError as error:
+                damaged.append(error)
+        if found and _STAMP.search(paths[0].name):
+            yield from self._best(found)
+            return
+        for each in found:
+            yield from self._taken(each)
+
+    def _best(self, found: Sequence[Contents]) -> Iterator[Assignment]:
+        """Take what tells most of the one build that they are about; of a log, to which a run that went on was added, the last."""
+        best = min(found, key=lambda each: (not each.assignments, each.kind))
+        for each in found:
+            if each is best:
+                yield from self._taken(replace(each, assignments=each.assignments[-1:]))
+            else:
+                reason = f"tells of the same build as {best.path.name} ({best.kind})"
+                reasons = [*each.left_out, *([reason] if each.assignments else [])]
+                self.skipped += (Skipped(path=each.path, reason=reason) for reason in reasons)
+
+    def _taken(self, found: Contents) -> Iterator[Assignment]:
+        self.skipped += (Skipped(path=found.path, reason=reason) for reason in found.left_out)
+        for assignment in found.assignments:
+            self.kinds[str(found.kind)] += 1
+            # Replays come with tactics that are shared already.
+            yield assignment if found.kind is Kind.REPLAY else self._loader.interned(assignment)
+
+
+def collect(place: Path) -> Collection:
+    """Read all that is at `place`.
 
     Raises:
-        FormatError: if there is nothing at `place`; if it is one file of another kind; if any is damaged
-            (all of them are named: what they held is evidence, so that going on without them could blame an
-            innocent tactic).
+        FormatError: as `Reader.records`.
     """
-    if not place.is_dir():
-        return Collection(place=place, assignments=(_read(place),))
-    assignments: list[Assignment] = []
-    skipped: list[Skipped] = []
-    damaged: list[FormatError] = []
-    for path in _files(place):
-        try:
-            assignments.append(_read(path))
-        except NotThisFormatError as error:
-            skipped.append(Skipped(path=path, reason=error.reason))
-        except FormatError as error:
-            damaged.append(error)
-    if len(damaged) == 1:
-        raise damaged[0]
-    if damaged:
-        lines = [f"{Path(str(error.path)).relative_to(place)}: {error.reason}" for error in damaged[:_NAMED]]
-        if len(damaged) > _NAMED:
-            lines.append(f"and {len(damaged) - _NAMED} more")
-        raise FormatError(
-            place, "\n    ".join([f"{len(damaged)} files cannot be used", *lines]), damaged[0].remedy
-        )
-    return Collection(place=place, assignments=tuple(assignments), skipped=tuple(skipped))
+    reader = Reader()
+    assignments = tuple(reader.records(place))
+    return Collection(place=place, assignments=assignments, skipped=tuple(reader.skipped))
 
 
-def _read(path: Path) -> Assignment:
-    """Read a file of any kind, by its content."""
+def _trials(directory: Path) -> Iterator[list[Path]]:
+    """The files below a directory, in the order of their paths; those that one trial left come together."""
+    pending = [directory]
+    while pending:
+        parent = pending.pop()
+        names, directories = _listed(parent)
+        pending += (parent / name for name in reversed(directories))
+        trials: dict[str, list[Path]] = {}
+        for name in names:
+            stamp = _STAMP.search(name)
+            trials.setdefault(stamp[1] if stamp else f"/{name}", []).append(parent / name)
+        yield from trials.values()
+
+
+def _listed(directory: Path) -> tuple[list[str], list[str]]:
+    """The names of the files and of the directories in a directory, sorted, but for hidden ones and links to directories."""
+    names: list[str] = []
+    directories: list[str] = []
     try:
-        return replay.read(path)
-    except NotThisFormatError as error:
-        try:
-            return layer_information.read(path)
-        except NotThisFormatError as other:
-            # Layer information without tactics has more to say than that it is no replay.
-            raise other if other.reason.startswith("no tactic information") else error from None
-
-
-def _files(directory: Path) -> Iterator[Path]:
-    def fail(error: OSError) -> None:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    directories.append(entry.name)
+                elif not (entry.is_symlink() and entry.is_dir()):
+                    names.append(entry.name)
+    except OSError as error:
         raise FormatError(
-            error.filename, f"cannot be read ({error.strerror})", "Check the path and its permissions."
+            directory, f"cannot be read ({error.strerror})", "Check the path and its permissions."
         ) from error
+    return sorted(names), sorted(directories)
 
-    for parent, directories, names in os.walk(directory, onerror=fail):
-        directories[:] = sorted(name for name in directories if not name.startswith("."))
-        yield from (Path(parent, name) for name in sorted(names) if not name.startswith("."))
+
+def _all_of(place: Path, damaged: Sequence[FormatError]) -> FormatError:
+    """Return one error for all damaged files."""
+    if len(damaged) == 1:
+        return damaged[0]
+    lines = [f"{Path(str(error.path)).relative_to(place)}: {error.reason}" for error in damaged[:_NAMED]]
+    if len(damaged) > _NAMED:
+        lines.append(f"and {len(damaged) - _NAMED} more")
+    return FormatError(
+        place, "\n    ".join([f"{len(damaged)} files cannot be used", *lines]), damaged[0].remedy
+    )

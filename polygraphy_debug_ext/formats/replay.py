@@ -10,17 +10,35 @@ from __future__ import annotations
 
 import re
 import zlib
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from polygraphy_debug_ext.errors import FormatError, NotThisFormatError
 from polygraphy_debug_ext.formats.reading import position, read_text_bytes
+from polygraphy_debug_ext.formats.replay_members import Members
+from polygraphy_debug_ext.formats.replay_records import (
+    FIELDS,
+    FILE_DECODER,
+    REST_DECODER,
+    RecordError,
+    one_dialect,
+    require_text,
+    sentence,
+    tactic_of,
+    timing_cache_of,
+    twice,
+)
 from polygraphy_debug_ext.formats.writing import write_atomically
-from polygraphy_debug_ext.model import Assignment, Field, Source, Tactic, TensorInfo, Witness
+from polygraphy_debug_ext.model import Assignment, Source
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
+
+    from polygraphy_debug_ext.formats.replay_records import Metadata, Rest
+    from polygraphy_debug_ext.model import Tactic, TensorInfo
 
 #: Version of the `metadata` that we write; files without it come from Polygraphy.
 FORMAT_VERSION: Final = 1
@@ -28,79 +46,109 @@ FORMAT_VERSION: Final = 1
 #: Caches seen take up to a few megabytes; with compiled code in them, some hundred.
 TIMING_CACHE_LIMIT: Final = 512 * 2**20
 
-_CACHE_KEY: Final = re.compile(r"0x[0-9a-fA-F]{32}")
-
 _REMEDY: Final = "Remove the file, or record it again with --save-tactics."
 
-#: What each dialect records of a tensor.
-_FIELDS: Final = {
-    "0.29": frozenset({Field.DTYPE, Field.TENSOR_FORMAT}),
-    "0.33": frozenset({Field.DTYPE, Field.TENSOR_FORMAT}),
-    "0.43": frozenset({Field.DTYPE, Field.TENSOR_FORMAT, Field.STRIDES}),
-    "0.47": frozenset(Field),
-    "0.49": frozenset(Field) - {Field.TENSOR_FORMAT},
-}
+_COMMA: Final = re.compile(rb"\A[ \t\r\n]*,")
 
 #: The keys with which a replay can begin, whoever wrote it.
 _FIRST_KEYS: Final = (b"replay", b"polygraphy_class", b"__polygraphy_encoded_TacticReplayData")
 
 
-class _TensorInfo(msgspec.Struct, frozen=True):
-    dtype: str
-    strides: tuple[int, ...] | None = None
-    vectorized_dim: int | None = None
-    components_per_element: int | None = None
-    tensor_format: str | None = None
-
-
-class _Algorithm(msgspec.Struct, frozen=True):
-    implementation: int
-    tactic: int
-    # Up to 0.45 a tensor is a list: format, data type and, since 0.42.1, strides.
-    inputs: list[_TensorInfo | list[str | list[int]]]
-    outputs: list[_TensorInfo | list[str | list[int]]]
-    kernel: str | None = None
-    time_ms: float | None = None
-    cache_key: str | None = None
-    witnesses: list[Witness] = []
-    known_by: str | None = None
-
-
-class _Metadata(msgspec.Struct, frozen=True):
-    format_version: int
-    source: str = Source.REPLAY.value
-    environment: dict[str, Any] = {}
-
-
-class _File(msgspec.Struct, frozen=True):
-    replay: dict[str, msgspec.Raw]
-    polygraphy_class: str | None = None
-    legacy_marker: str | None = msgspec.field(name="__polygraphy_encoded_TacticReplayData", default=None)
-    metadata: _Metadata | None = None
-    timing_cache: bytes | None = None
-
-
-_FILE_DECODER: Final = msgspec.json.Decoder(_File)
-_LAYER_DECODER: Final = msgspec.json.Decoder(_Algorithm)
-
-
 def read(path: Path) -> Assignment:
-    """Read a replay file of any dialect.
+    """Read a replay file of any dialect, with the timing cache that it holds.
 
     Raises:
         NotThisFormatError: if the file is whole but something else.
-        FormatError: if it cannot be read, or is a replay that is truncated, malformed or of an unknown version; the
-            message names file, layer and field.
+        FormatError: if it cannot be read, or is a replay that is truncated, malformed, of an unknown version or with two
+            layers of one name; the message names file, layer and field.
     """
-    data = read_text_bytes(path)
+    return _read_whole(path, read_text_bytes(path))
+
+
+class Loader:
+    """Reads many replays, in order to compare them: what equals something that was read before is not decoded again.
+
+    Equal tactics are one object, in all files. What differs from build to build, and is not compared, is left out:
+    `time_ms` of the tactics, and `timing_cache`.
+    """
+
+    def __init__(self) -> None:
+        self._members = Members()
+
+    def read(self, path: Path, data: bytes | None = None) -> Assignment:
+        """Read a replay file, or what was read of it.
+
+        Raises:
+            NotThisFormatError, FormatError: as the function `read`. A timing cache may be damaged unseen, if it is a string of JSON.
+        """
+        if data is None:
+            data = read_text_bytes(path)
+        assignment = self._of_known_members(path, data)
+        if assignment is not None:
+            return assignment
+        # Whatever is wrong is named there.
+        return self.interned(_read_whole(path, data, decode_cache=False))
+
+    def interned(self, assignment: Assignment) -> Assignment:
+        """Return the same assignment, from whatever source, with tactics that are the same objects as equal ones of others."""
+        return replace(assignment, layers=self._members.interned(assignment.layers))
+
+    def _of_known_members(self, path: Path, data: bytes) -> Assignment | None:
+        scanned = self._members.scan(data)
+        if scanned is None:
+            return None
+        rest = data[scanned.end :]
+        try:
+            # What follows the layers is decoded as if nothing had been before it.
+            file = REST_DECODER.decode(b"{" + _COMMA.sub(b"", rest, count=1))
+            if file.replay is not msgspec.UNSET:
+                return None
+            return _assignment(path, file, scanned.layers, scanned.dialects)
+        except (msgspec.MsgspecError, RecursionError, FormatError, RecordError):
+            return None
+
+
+def _read_whole(path: Path, data: bytes, *, decode_cache: bool = True) -> Assignment:
     try:
-        file = _FILE_DECODER.decode(data)
+        file = FILE_DECODER.decode(data)
     except msgspec.MsgspecError as error:
         raise _not_decoded(path, data, error) from error
     except RecursionError as error:
         raise FormatError(path, "nested too deeply to be a tactic replay", _REMEDY) from error
-    legacy = file.legacy_marker is not None
-    if not legacy and file.polygraphy_class != "TacticReplayData":
+    dialects: set[str] = set()
+    _require_replay(path, file)
+    layers = {name: _layer(path, name, bytes(raw), dialects) for name, raw in file.replay.items()}
+    if name := twice(data):
+        raise FormatError(path, f"layer {name!r} occurs twice, so that its tactic is not known", _REMEDY)
+    try:
+        assignment = _assignment(path, file, layers, dialects)
+    except RecordError as error:
+        raise FormatError(path, str(error), _REMEDY) from error
+    if not decode_cache:
+        return assignment
+    try:
+        cache = timing_cache_of(file.timing_cache)
+    except RecordError as error:
+        raise FormatError(path, str(error), _REMEDY) from error
+    return assignment if cache is None else replace(assignment, timing_cache=_inflated(path, cache))
+
+
+def _assignment(path: Path, file: Rest, layers: dict[str, Tactic], dialects: Collection[str]) -> Assignment:
+    _require_replay(path, file)
+    require_text(file.timing_cache)
+    variant = "0.29" if file.legacy_marker is not None else one_dialect(dialects)
+    return Assignment(
+        layers=layers,
+        source=_source(path, file.metadata),
+        origin=str(path),
+        variant=variant,
+        fields=FIELDS[variant],
+        metadata=dict(file.metadata.environment) if file.metadata else {},
+    )
+
+
+def _require_replay(path: Path, file: Rest) -> None:
+    if file.legacy_marker is None and file.polygraphy_class != "TacticReplayData":
         found = (
             f"polygraphy_class is {file.polygraphy_class!r}"
             if file.polygraphy_class
@@ -113,18 +161,6 @@ def read(path: Path) -> Assignment:
             f"metadata.format_version is {file.metadata.format_version}, but this version reads up to {FORMAT_VERSION}",
             "Upgrade polygraphy-debug-ext.",
         )
-    dialects: set[str] = set()
-    layers = {name: _read_layer(path, name, bytes(raw), dialects) for name, raw in file.replay.items()}
-    variant = "0.29" if legacy else _one_dialect(path, dialects)
-    return Assignment(
-        layers=layers,
-        source=_source(path, file.metadata),
-        origin=str(path),
-        variant=variant,
-        fields=_FIELDS[variant],
-        metadata=dict(file.metadata.environment) if file.metadata else {},
-        timing_cache=None if file.timing_cache is None else _inflated(path, file.timing_cache),
-    )
 
 
 def write(path: Path, assignment: Assignment) -> None:
@@ -147,84 +183,18 @@ def write(path: Path, assignment: Assignment) -> None:
     write_atomically(path, msgspec.json.format(msgspec.json.encode(document), indent=4))
 
 
-def _read_layer(path: Path, name: str, raw: bytes, dialects: set[str]) -> Tactic:
+def _layer(path: Path, name: str, raw: bytes, dialects: set[str]) -> Tactic:
     try:
-        algorithm = _LAYER_DECODER.decode(raw)
-    except msgspec.ValidationError as error:
-        raise FormatError(path, f"layer {name!r}: {_sentence(error)}", _REMEDY) from error
-    for field, value, low, high in (
-        ("implementation", algorithm.implementation, -(2**31), 2**32),
-        ("tactic", algorithm.tactic, -(2**63), 2**64),
-    ):
-        if not low <= value < high:
-            raise FormatError(path, f"layer {name!r}: {field} {value} is out of range", _REMEDY)
-    if algorithm.cache_key is not None and not _CACHE_KEY.fullmatch(algorithm.cache_key):
-        raise FormatError(
-            path,
-            f"layer {name!r}: cache_key {algorithm.cache_key!r} is not 0x and 32 hexadecimal digits",
-            _REMEDY,
-        )
-    by_kernel = algorithm.known_by == "kernel"
-    return Tactic(
-        implementation=None if by_kernel or algorithm.known_by == "tactic" else algorithm.implementation,
-        tactic=None if by_kernel else algorithm.tactic,
-        inputs=_read_tensors(path, name, algorithm.inputs, dialects),
-        outputs=_read_tensors(path, name, algorithm.outputs, dialects),
-        kernel=algorithm.kernel,
-        time_ms=algorithm.time_ms,
-        cache_key=algorithm.cache_key,
-        witnesses=frozenset(algorithm.witnesses),
-    )
+        return tactic_of(raw, dialects)
+    except RecordError as error:
+        raise FormatError(path, f"layer {name!r}: {error}", _REMEDY) from error
+    except msgspec.DecodeError as error:
+        raise FormatError(path, f"layer {name!r}: {sentence(error)}", _REMEDY) from error
+    except RecursionError as error:
+        raise FormatError(path, f"layer {name!r}: nested too deeply", _REMEDY) from error
 
 
-def _read_tensors(
-    path: Path, layer: str, items: list[_TensorInfo | list[str | list[int]]], dialects: set[str]
-) -> tuple[TensorInfo, ...]:
-    infos = []
-    for item in items:
-        if isinstance(item, _TensorInfo):
-            dialects.add("0.49" if item.tensor_format is None else "0.47")
-            infos.append(
-                TensorInfo(
-                    dtype=item.dtype.removeprefix("DataType."),
-                    tensor_format=item.tensor_format and item.tensor_format.removeprefix("TensorFormat."),
-                    strides=item.strides,
-                    vectorized_dim=item.vectorized_dim,
-                    components_per_element=item.components_per_element,
-                )
-            )
-            continue
-        match item:
-            case [str(tensor_format), str(dtype)]:
-                strides = None
-            case [str(tensor_format), str(dtype), list(values)]:
-                strides = tuple(values)
-            case _:
-                raise FormatError(
-                    path, f"layer {layer!r}: a tensor is {item}, not [format, data type, strides]", _REMEDY
-                )
-        dialects.add("0.33" if strides is None else "0.43")
-        infos.append(
-            TensorInfo(
-                dtype=dtype.removeprefix("DataType."),
-                tensor_format=tensor_format.removeprefix("TensorFormat."),
-                strides=strides,
-            )
-        )
-    return tuple(infos)
-
-
-def _one_dialect(path: Path, dialects: set[str]) -> str:
-    if len(dialects) > 1:
-        raise FormatError(
-            path,
-            f"tensors in the dialects of several Polygraphy versions ({', '.join(sorted(dialects))})",
-            _REMEDY,
-        )
-    return next(iter(dialects), "0.49")
-
-
-def _source(path: Path, metadata: _Metadata | None) -> Source:
+def _source(path: Path, metadata: Metadata | None) -> Source:
     if metadata is None:
         return Source.REPLAY
     try:
@@ -258,7 +228,7 @@ def _not_decoded(path: Path, data: bytes, error: msgspec.MsgspecError) -> Format
             document = {}
         if not isinstance(document, dict) or "replay" not in document:
             return NotThisFormatError(path, "not a tactic replay (JSON without a 'replay' object)", _REMEDY)
-        return FormatError(path, _sentence(error), _REMEDY)
+        return FormatError(path, sentence(error), _REMEDY)
     if not data.strip() and path.suffix == ".json":
         # Nothing but the name can tell what it should have been: a replay whose build died as it was opened.
         return FormatError(path, "empty, not a tactic replay", _REMEDY)
@@ -270,7 +240,7 @@ def _not_decoded(path: Path, data: bytes, error: msgspec.MsgspecError) -> Format
         )
     place = re.search(r"\(byte (\d+)\)", str(error))
     where = position(data, int(place[1])) if place else "somewhere"
-    return FormatError(path, f"damaged tactic replay ({where}: {_sentence(error)})", _REMEDY)
+    return FormatError(path, f"damaged tactic replay ({where}: {sentence(error)})", _REMEDY)
 
 
 def _begins_as_replay(data: bytes) -> bool:
@@ -279,12 +249,6 @@ def _begins_as_replay(data: bytes) -> bool:
         return False
     key = match[1] or b""
     return key in _FIRST_KEYS if match[2] else any(known.startswith(key) for known in _FIRST_KEYS)
-
-
-def _sentence(error: msgspec.MsgspecError) -> str:
-    text = re.sub(r" \(byte \d+\)$", "", str(error)).replace("JSON is malformed: ", "")
-    match = re.fullmatch(r"(.*) - at `\$\.?(.*)`", text)
-    return (f"{match[2]}: {match[1]}" if match else text).replace("`", "'")
 
 
 def _layer_document(tactic: Tactic) -> dict[str, object]:

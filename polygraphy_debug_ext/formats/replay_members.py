@@ -1,0 +1,192 @@
+"""Learns the layers that replays hold, byte for byte: what was decoded once is found again by comparing bytes.
+
+A replay is mostly a sequence of *members*, `"layer": {...}` and what follows up to the next one, and builds of one network have mostly
+the same. So for each *place* (which layer came before) the members seen there are kept, with the tactic that each stands for. A file
+made of known members between a beginning and an end that are decoded is as valid as one that was decoded as a whole: JSON has no
+context. Whatever is unusual is left to the reader of whole files. Times differ in each build; they are skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from polygraphy_debug_ext.formats.replay_records import RecordError, tactic_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from polygraphy_debug_ext.model import Tactic
+
+#: Bytes of members that are kept; a set of builds that has more is forgotten, and learned anew.
+LEARNED_LIMIT: Final = 256 * 2**20
+
+#: Longer names and layers are none that TensorRT writes.
+_NAME_LIMIT: Final = 2**16
+_LAYER_LIMIT: Final = 2**20
+_ATTEMPTS: Final = 64
+
+# JSON knows these four as space, and no others.
+_BEGINNING: Final = re.compile(rb'[ \t\r\n]*\{[ \t\r\n]*"replay"[ \t\r\n]*:[ \t\r\n]*\{([ \t\r\n]*)(?=")')
+_KEY: Final = re.compile(rb'("(?:[^"\\\x00-\x1f]|\\.)*")[ \t\r\n]*:[ \t\r\n]*(?=\{)')
+_NEXT: Final = re.compile(rb'[ \t\r\n]*(?:,[ \t\r\n]*(?=")|(\}))')
+_TIME: Final = re.compile(rb'"time_ms"[ \t\r\n]*:[ \t\r\n]*(?=[-0-9])')
+_NUMBER: Final = re.compile(
+    rb"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,25})?(?:[eE][+-]?[0-9]{1,2})?(?![0-9.eE+-])"
+)
+# What tells members of one layer apart comes first; none of it is as long.
+_TELLING: Final = re.compile(rb'"inputs"')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scanned:
+    """The layers of a file, the dialects of their tensors, and where the closing brace of the layers ends."""
+
+    layers: dict[str, Tactic]
+    dialects: frozenset[str]
+    end: int
+
+
+class _Place:
+    """What may come after one layer: members by their first `width` bytes."""
+
+    __slots__ = ("members", "width")
+
+    def __init__(self) -> None:
+        self.width = 0
+        self.members: dict[bytes, list[_Member]] = {}
+
+
+class _Member(NamedTuple):
+    """A member: its bytes up to the time (or all of them), those after it, and what they mean. After the last one no place follows."""
+
+    start: bytes
+    end: bytes | None
+    name: str
+    tactic: Tactic
+    dialects: frozenset[str]
+    following: _Place | None
+
+
+class Members:
+    """What was learned from the files that were scanned so far. Equal tactics are one object, without their times."""
+
+    def __init__(self, limit: int = LEARNED_LIMIT) -> None:
+        self._limit = limit
+        self._size = 0
+        self._places: dict[str | None, _Place] = {None: _Place()}
+        self._tactics: dict[Tactic, Tactic] = {}
+        self._dialects: dict[frozenset[str], frozenset[str]] = {}
+
+    def scan(self, data: bytes) -> Scanned | None:  # noqa: C901 - one call more for each layer would cost as much as the rest
+        """Return the layers of a replay; None if anything is unusual or wrong: two layers of one name, too."""
+        beginning = _BEGINNING.match(data)
+        if beginning is None:
+            return None
+        if self._size > self._limit:
+            self._size = 0
+            self._places = {None: _Place()}
+        closing = beginning[1] + b"}"
+        position = beginning.end()
+        place: _Place | None = self._places[None]
+        layers: dict[str, Tactic] = {}
+        dialects: set[frozenset[str]] = set()
+        last: frozenset[str] | None = None
+        count = 0
+        number = _NUMBER.match
+        startswith = data.startswith
+        while place is not None:
+            for member in place.members.get(data[position : position + place.width], ()):
+                start, end, name, tactic, written, following = member
+                if not startswith(start, position):
+                    continue
+                if end is None:
+                    position += len(start)
+                    break
+                time = number(data, position + len(start))
+                if time is not None and startswith(end, time.end()):
+                    position = time.end() + len(end)
+                    break
+            else:
+                learned = self._learn(data, position, place, closing)
+                if learned is None:
+                    return None
+                (_, _, name, tactic, written, following), position = learned
+            layers[name] = tactic
+            if written is not last:
+                dialects.add(written)
+                last = written
+            place = following
+            count += 1
+        if len(layers) != count:
+            return None
+        return Scanned(layers=layers, dialects=frozenset[str]().union(*dialects), end=position)
+
+    def interned(self, layers: Mapping[str, Tactic]) -> dict[str, Tactic]:
+        """Return the same layers, with tactics that are the same objects as those of equal ones."""
+        return {name: self._interned(tactic) for name, tactic in layers.items()}
+
+    def _interned(self, tactic: Tactic) -> Tactic:
+        if tactic.time_ms is not None:
+            tactic = replace(tactic, time_ms=None)
+        return self._tactics.setdefault(tactic, tactic)
+
+    def _learn(self, data: bytes, position: int, place: _Place, closing: bytes) -> tuple[_Member, int] | None:
+        """Decode the member that begins at `position`, keep it, and return it with the position after it."""
+        key = _KEY.match(data, position, position + _NAME_LIMIT)
+        if key is None:
+            return None
+        dialects: set[str] = set()
+        try:
+            name = msgspec.json.decode(key[1], type=str)
+            decoded = _value(data, key.end(), closing, dialects)
+        except (msgspec.MsgspecError, RecordError, RecursionError):
+            return None
+        following = _NEXT.match(data, decoded[1]) if decoded else None
+        if decoded is None or following is None:
+            return None
+        text = data[position : following.end()]
+        start, end = _around_the_time(text)
+        member = _Member(
+            start=start,
+            end=end,
+            name=name,
+            tactic=self._interned(decoded[0]),
+            dialects=self._dialects.setdefault(written := frozenset(dialects), written),
+            following=None if following[1] else self._places.setdefault(name, _Place()),
+        )
+        if not place.width:
+            telling = _TELLING.search(text)
+            place.width = min(telling.start() if telling else 128, len(start))
+        place.members.setdefault(text[: place.width], []).append(member)
+        self._size += len(text)
+        return member, following.end()
+
+
+def _value(data: bytes, start: int, closing: bytes, dialects: set[str]) -> tuple[Tactic, int] | None:
+    """Decode the object that begins at `start`; return its tactic, and where it ends.
+
+    The end is tried out: a beginning of an object is never an object, so that the one that decodes is the right one.
+    """
+    end = start
+    for _ in range(_ATTEMPTS):
+        end = data.find(closing, end, start + _LAYER_LIMIT) + len(closing)
+        if end < len(closing):
+            return None
+        try:
+            return tactic_of(data[start:end], dialects), end
+        except msgspec.DecodeError:
+            continue
+    return None
+
+
+def _around_the_time(text: bytes) -> tuple[bytes, bytes | None]:
+    """Cut the time out of a member, if it has one."""
+    times = list(_TIME.finditer(text))
+    if len(times) != 1:
+        return text, None
+    number = _NUMBER.match(text, times[0].end())
+    return (text, None) if number is None else (text[: times[0].end()], text[number.end() :])

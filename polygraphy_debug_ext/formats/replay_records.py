@@ -1,0 +1,216 @@
+"""What a tactic replay is made of: a typed schema of its layers and of the rest, and from a layer's JSON to a tactic.
+
+There is one validation, here, whoever cut the file into pieces. Errors do not know the file: who reads it names it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from polygraphy_debug_ext.model import Field, Source, Tactic, TensorInfo, Witness
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+_CACHE_KEY: Final = re.compile(r"0x[0-9a-fA-F]{32}")
+
+#: What each dialect records of a tensor.
+FIELDS: Final = {
+    "0.29": frozenset({Field.DTYPE, Field.TENSOR_FORMAT}),
+    "0.33": frozenset({Field.DTYPE, Field.TENSOR_FORMAT}),
+    "0.43": frozenset({Field.DTYPE, Field.TENSOR_FORMAT, Field.STRIDES}),
+    "0.47": frozenset(Field),
+    "0.49": frozenset(Field) - {Field.TENSOR_FORMAT},
+}
+
+
+class RecordError(ValueError):
+    """A layer is JSON, but not what a layer should be; the text says what, without file and layer."""
+
+
+class _TensorInfo(msgspec.Struct, frozen=True):
+    dtype: str
+    strides: tuple[int, ...] | None = None
+    vectorized_dim: int | None = None
+    components_per_element: int | None = None
+    tensor_format: str | None = None
+
+
+class _Algorithm(msgspec.Struct, frozen=True):
+    implementation: int
+    tactic: int
+    # Up to 0.45 a tensor is a list: format, data type and, since 0.42.1, strides.
+    inputs: list[_TensorInfo | list[str | list[int]]]
+    outputs: list[_TensorInfo | list[str | list[int]]]
+    kernel: str | None = None
+    time_ms: float | None = None
+    cache_key: str | None = None
+    witnesses: list[Witness] = []
+    known_by: str | None = None
+
+
+class Metadata(msgspec.Struct, frozen=True):
+    """What we add to a replay about the whole build."""
+
+    format_version: int
+    source: str = Source.REPLAY.value
+    environment: dict[str, Any] = {}
+
+
+class Rest(msgspec.Struct, frozen=True, kw_only=True):
+    """A replay file but for its layers. Its timing cache is not decoded: it may take megabytes, and is seldom wanted."""
+
+    polygraphy_class: str | None = None
+    legacy_marker: str | None = msgspec.field(name="__polygraphy_encoded_TacticReplayData", default=None)
+    metadata: Metadata | None = None
+    replay: dict[str, msgspec.Raw] | msgspec.UnsetType = msgspec.UNSET
+    timing_cache: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class WholeFile(Rest, frozen=True, kw_only=True):
+    """A replay file, the layers still in JSON."""
+
+    replay: dict[str, msgspec.Raw]
+
+
+FILE_DECODER: Final = msgspec.json.Decoder(WholeFile)
+REST_DECODER: Final = msgspec.json.Decoder(Rest)
+_CACHE_DECODER: Final = msgspec.json.Decoder(bytes | None)
+_LAYER_DECODER: Final = msgspec.json.Decoder(_Algorithm)
+
+
+def tactic_of(raw: bytes, dialects: set[str]) -> Tactic:
+    """Return the tactic that the JSON of a layer stands for; add to `dialects` those that its tensors are written in.
+
+    Raises:
+        msgspec.DecodeError: if it is not JSON.
+        RecordError: if it is JSON, but not of a layer; the text names the field.
+    """
+    try:
+        algorithm = _LAYER_DECODER.decode(raw)
+    except msgspec.ValidationError as error:
+        raise RecordError(sentence(error)) from error
+    for field, value, low, high in (
+        ("implementation", algorithm.implementation, -(2**31), 2**32),
+        ("tactic", algorithm.tactic, -(2**63), 2**64),
+    ):
+        if not low <= value < high:
+            raise RecordError(f"{field} {_short(value)} is out of range")
+    if algorithm.cache_key is not None and not _CACHE_KEY.fullmatch(algorithm.cache_key):
+        raise RecordError(f"cache_key {algorithm.cache_key!r} is not 0x and 32 hexadecimal digits")
+    by_kernel = algorithm.known_by == "kernel"
+    return Tactic(
+        implementation=None if by_kernel or algorithm.known_by == "tactic" else algorithm.implementation,
+        tactic=None if by_kernel else algorithm.tactic,
+        inputs=_tensors(algorithm.inputs, dialects),
+        outputs=_tensors(algorithm.outputs, dialects),
+        kernel=algorithm.kernel,
+        time_ms=algorithm.time_ms,
+        cache_key=algorithm.cache_key,
+        witnesses=frozenset(algorithm.witnesses),
+    )
+
+
+def require_text(raw: msgspec.Raw) -> None:
+    """See that a timing cache is text or null, and leave it at that.
+
+    Raises:
+        RecordError: if it is something else.
+    """
+    if memoryview(raw)[:1].tobytes() not in {b'"', b"n"}:
+        timing_cache_of(raw)
+
+
+def timing_cache_of(raw: msgspec.Raw) -> bytes | None:
+    """Return what a timing cache in base64 stands for: it is still compressed.
+
+    Raises:
+        RecordError: if it is something else.
+    """
+    try:
+        return _CACHE_DECODER.decode(raw)
+    except msgspec.MsgspecError as error:
+        raise RecordError(f"timing_cache: {sentence(error)}") from error
+
+
+def twice(data: bytes) -> str | None:
+    """Return the name of a layer that a replay file has twice, or of the part of the file if it has that twice.
+
+    JSON takes the last of equal keys, and does not say so. `data` is known to be JSON.
+    """
+
+    def pairs(found: list[tuple[str, object]]) -> object:
+        return found
+
+    document: list[tuple[str, Any]] = json.loads(
+        data, object_pairs_hook=pairs, parse_int=str, parse_float=str
+    )
+    objects: list[list[tuple[str, Any]]] = [
+        document,
+        *(value for key, value in document if key == "replay"),
+    ]
+    counts = (Counter(name for name, _ in found) for found in objects)
+    return next((name for count in counts for name, times in count.items() if times > 1), None)
+
+
+def one_dialect(dialects: Collection[str]) -> str:
+    """Return the dialect of a file whose tensors are written in `dialects`.
+
+    Raises:
+        RecordError: if they are several.
+    """
+    if len(dialects) > 1:
+        raise RecordError(
+            f"tensors in the dialects of several Polygraphy versions ({', '.join(sorted(dialects))})"
+        )
+    return next(iter(dialects), "0.49")
+
+
+def sentence(error: msgspec.MsgspecError) -> str:
+    """Say in our words what msgspec says, without the place in what it was given."""
+    text = re.sub(r" \(byte \d+\)$", "", str(error)).replace("JSON is malformed: ", "")
+    match = re.fullmatch(r"(.*) - at `\$\.?(.*)`", text, re.DOTALL)
+    return (f"{match[2]}: {match[1]}" if match else text).replace("`", "'")
+
+
+def _tensors(items: list[_TensorInfo | list[str | list[int]]], dialects: set[str]) -> tuple[TensorInfo, ...]:
+    infos = []
+    for item in items:
+        if isinstance(item, _TensorInfo):
+            dialects.add("0.49" if item.tensor_format is None else "0.47")
+            infos.append(
+                TensorInfo(
+                    dtype=item.dtype.removeprefix("DataType."),
+                    tensor_format=item.tensor_format and item.tensor_format.removeprefix("TensorFormat."),
+                    strides=item.strides,
+                    vectorized_dim=item.vectorized_dim,
+                    components_per_element=item.components_per_element,
+                )
+            )
+            continue
+        match item:
+            case [str(tensor_format), str(dtype)]:
+                strides = None
+            case [str(tensor_format), str(dtype), list(values)]:
+                strides = tuple(values)
+            case _:
+                raise RecordError(f"a tensor is {item}, not [format, data type, strides]")
+        dialects.add("0.33" if strides is None else "0.43")
+        infos.append(
+            TensorInfo(
+                dtype=dtype.removeprefix("DataType."),
+                tensor_format=tensor_format.removeprefix("TensorFormat."),
+                strides=strides,
+            )
+        )
+    return tuple(infos)
+
+
+def _short(value: int) -> str:
+    """A number as text; Python refuses to print those of thousands of digits."""
+    return str(value) if value.bit_length() <= 256 else f"of {value.bit_length()} bits"  # noqa: PLR2004 - 77 digits
