@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import enum
+import re
 from dataclasses import dataclass
+from typing import Final
 
 TAB = " " * 4
+
+#: What TensorRT adds to the name of a layer that belongs to an optimization profile: it tells two layers apart.
+_PROFILE: Final = re.compile(r" \[profile \d+\]$")
 
 
 class Level(enum.Enum):
@@ -38,6 +43,23 @@ def one_line(text: str, limit: int = 300) -> str:
         ":; ", ": "
     )
     return line if len(line) <= limit else f"{line[:limit]}..."
+
+
+def shortened(text: str, width: int) -> str:
+    """Return `text` in at most `width` characters (at least 16): the middle gives way, a `[profile N]` at the end stays."""
+    if len(text) <= width:
+        return text
+    kept = width - 3
+    profile = _PROFILE.search(text)
+    end = max(kept // 2, min(len(profile[0]) if profile else 0, kept - 4))
+    return f"{text[: kept - end]}...{text[len(text) - end :]}"
+
+
+def percent(probability: float) -> str:
+    """Return a probability (0 to 1) in percent, with one digit; what is nearly sure is not called sure."""
+    if probability > 0.9995:  # noqa: PLR2004 - what one digit cannot tell from certainty
+        return ">99.9%"
+    return "<0.1%" if probability < 0.0005 else f"{probability:.1%}"  # noqa: PLR2004 - as above
 
 
 def count(number: int, noun: str) -> str:
