@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 VERSIONS = ("8.6", "10.13", "11.4")
 EXAMPLES = Path(__file__).parents[1] / "examples"
-REJECT = EXAMPLES / "02_a_culprit_without_a_fault" / "reject_kernel.py"
+REJECT = EXAMPLES / "03_a_culprit_without_a_fault" / "reject_kernel.py"
 POLYGRAPHY = [sys.executable, "-c", "import sys, polygraphy.tools; sys.exit(polygraphy.tools.main())"]
 #: Writes what the engine says of its layers to layers.json.
 DUMP = [sys.executable, str(Path(__file__).parent / "hunting" / "dump_layers.py"), "{engine}"]
