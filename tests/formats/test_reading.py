@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from polygraphy_debug_ext.errors import FormatError, NotThisFormatError
-from polygraphy_debug_ext.formats.reading import position, read_text_bytes
+from polygraphy_debug_ext.formats.reading import LINE_LIMIT, chunks, head, position, read_text_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +38,56 @@ def test_a_device_and_a_directory_are_not_read(tmp_path: Path) -> None:
     for path in ("/dev/zero", tmp_path):
         with pytest.raises(FormatError, match=r"not a regular file|Is a directory"):
             read_text_bytes(tmp_path / path)
+
+
+def test_chunks_are_whole_lines_whatever_their_size(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    text = b"".join(b"%d\n" % number for number in range(1000)) + b"no line feed"
+    path.write_bytes(text)
+    for size in (1, 7, 100, 10_000):
+        found = list(chunks(path, size))
+        assert b"".join(found) == text
+        assert all(chunk.endswith(b"\n") for chunk in found[:-1])
+        assert found[-1].endswith(b"no line feed")
+
+
+def test_a_line_that_is_too_long_is_cut_and_the_next_one_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(b"first\n" + b"x" * (3 * LINE_LIMIT) + b"\nlast\n")
+    lines = b"".join(chunks(path)).split(b"\n")
+    assert [len(line) for line in lines] == [5, LINE_LIMIT, 4, 0]
+    path.write_bytes(b"x" * (5 * LINE_LIMIT))
+    assert [len(chunk) for chunk in chunks(path)] == [LINE_LIMIT + 1]
+
+
+def test_the_head_is_the_beginning_or_all_there_is(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(b"\xef\xbb\xbfabc")
+    assert head(path) == b"abc"
+    assert head(path, 4) == b"a"
+    path.write_bytes(b"")
+    assert head(path) == b""
+    assert list(chunks(path)) == []
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_other_encodings_are_named(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "text"
+    path.write_text("abc", encoding=encoding)
+    with pytest.raises(FormatError, match=f"{encoding.upper()} text, but UTF-8 is expected"):
+        head(path)
+    with pytest.raises(FormatError, match=f"{encoding.upper()} text"):
+        list(chunks(path))
+
+
+def test_streams_are_of_regular_files_only(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    for read in (head, chunks):
+        with pytest.raises(NotThisFormatError, match="not a regular file"):
+            list(read(path))
+        with pytest.raises(NotThisFormatError, match="not a regular file"):
+            list(read(tmp_path))
 
 
 def test_positions_count_lines_and_columns_from_one() -> None:
