@@ -25,6 +25,7 @@ from polygraphy_debug_ext.simulator.compiler.build import Request, build
 from polygraphy_debug_ext.simulator.compiler.cache import TimingCache
 from polygraphy_debug_ext.simulator.compiler.catalogue import PER_LEVEL, Allowance
 from polygraphy_debug_ext.simulator.compiler.log import Log
+from polygraphy_debug_ext.simulator.compiler.lowering import can_cast
 from polygraphy_debug_ext.simulator.compiler.stopwatch import Stopwatch
 from polygraphy_debug_ext.simulator.compiler.timing import Dice
 from polygraphy_debug_ext.simulator.errors import BuildFailure
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     from polygraphy_debug_ext.simulator.compiler.records import Engine
 
 PHASE = "Building Engine"
-UNSIMULATED = ("BF16", "FP8", "INT4", "FP4")
-WEAK = ("FP16", "INT8", *UNSIMULATED)
+UNSIMULATED = ("FP8", "INT4", "FP4")
+WEAK = ("FP16", "BF16", "INT8", *UNSIMULATED)
 # What compiled code takes in a timing cache.
 COMPILED = 64
 
@@ -179,6 +180,7 @@ class Builder(Bound):
         precisions = {
             "FLOAT",
             *(("HALF",) if config._has("FP16") else ()),
+            *(("BF16",) if config._has("BF16") else ()),
             *(("INT8",) if config._has("INT8") else ()),
         }
         asked = [flag for flag in WEAK if config._has(flag)]
@@ -191,6 +193,9 @@ class Builder(Bound):
         for flag in UNSIMULATED:
             if config._has(flag):
                 log.caution(f"The TensorRT simulator has no tactics in {flag}: the flag has no effect.")
+        if "BF16" in precisions and not can_cast(network._graph.model):
+            log.caution("The TensorRT simulator has BF16 from opset 13 on only: the flag has no effect.")
+            precisions.discard("BF16")
         scales = calibration.scales(network, config, log) if "INT8" in precisions else {}
         profiles, shapes, values = profiles_of(network, config)
         bindings = bindings_of(network, shapes, values)

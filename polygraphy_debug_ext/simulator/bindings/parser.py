@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from polygraphy_debug_ext.simulator.bindings.base import Bound, Stored, View
 from polygraphy_debug_ext.simulator.compiler import graph as graphs
 from polygraphy_debug_ext.simulator.compiler.dtypes import of_binding
+from polygraphy_debug_ext.simulator.compiler.lowering import has_brain
 from polygraphy_debug_ext.simulator.errors import GraphError
 from polygraphy_debug_ext.simulator.lazy import LazyModule
 
@@ -128,6 +129,10 @@ class OnnxParser(Bound):
             model = load()
         except Exception as error:  # noqa: BLE001 - onnx and protobuf raise their own types
             return self._fail("MODEL_DESERIALIZE_FAILED", GraphError(f"the model cannot be read: {error}"))
+        if has_brain(model) and not self._api.personality.has("DataType", "BF16"):
+            return self._fail(
+                "INVALID_GRAPH", GraphError("The model has BFLOAT16, which this TensorRT lacks.")
+            )
         try:
             graph = graphs.load(model)
             self._check_bindings(graph)

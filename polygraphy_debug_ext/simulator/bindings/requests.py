@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from polygraphy_debug_ext.simulator.compiler.build import Profile
-from polygraphy_debug_ext.simulator.compiler.dtypes import from_onnx
+from polygraphy_debug_ext.simulator.compiler.dtypes import FLOATS, from_onnx
 from polygraphy_debug_ext.simulator.compiler.layouts import FORMATS, IMAGE_RANK, Layout
 from polygraphy_debug_ext.simulator.compiler.records import Binding
 from polygraphy_debug_ext.simulator.compiler.tuner import Constraints
@@ -90,12 +90,17 @@ def bindings_of(
     found = []
     debug = [name for name in marks.debug if name not in marks.outputs]
     for name in dict.fromkeys((*graph.inputs, *marks.outputs, *debug)):
-        known = graph.types.get(name)
+        known, dtype = graph.types.get(name), network._dtype(name)
+        if dtype == "BF16":
+            raise BuildFailure(
+                "internal",
+                why=f"the simulator has no inputs and outputs in BF16, which {name} is: cast it to FP32",
+            )
         found.append(
             Binding(
                 name=name,
                 is_input=name in graph.inputs,
-                dtype=network._dtype(name),
+                dtype=dtype,
                 format=_format(network, name),
                 shape=known.shape if known is not None and known.shape is not None else (),
                 is_shape=name in graph.shape_inputs,
@@ -132,7 +137,7 @@ def layouts_of(network: INetworkDefinition, bindings: tuple[Binding, ...]) -> di
         known = graph.types.get(binding.name)
         native = from_onnx(known.elem_type) if known is not None else binding.dtype
         # A binding of another integer type is converted on the way in or out: no layer sees it.
-        dtype = binding.dtype if native in {"FLOAT", "HALF"} else native
+        dtype = binding.dtype if native in FLOATS else native
         narrow = native == "INT64" and "INT64" not in network._api.personality.enums["DataType"]
         found[binding.name] = Layout(dtype="INT32" if narrow else dtype, format=binding.format)
     return found

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from polygraphy_debug_ext.simulator.compiler import kernels
-from polygraphy_debug_ext.simulator.compiler.dtypes import FLOATS, from_onnx
+from polygraphy_debug_ext.simulator.compiler.dtypes import FLOATS, HALVES, from_onnx
 from polygraphy_debug_ext.simulator.compiler.layouts import IMAGE_RANK, Layout
 
 if TYPE_CHECKING:
@@ -100,20 +100,21 @@ def candidates(setting: Setting, allowance: Allowance) -> tuple[Candidate, ...]:
 
 
 def native_precision(setting: Setting) -> str:
-    """What the network itself asks for: HALF if its floats are already HALF."""
-    floats = [setting.dtype(name) for name in (*setting.layer.outputs, *setting.layer.inputs)]
-    return "HALF" if "HALF" in floats and setting.layer.kind not in EXPLICIT else "FLOAT"
+    """What the network itself asks for: HALF or BF16 if its floats are that already."""
+    if setting.layer.kind in EXPLICIT:
+        return "FLOAT"
+    floats = (setting.dtype(name) for name in (*setting.layer.outputs, *setting.layer.inputs))
+    return next((dtype for dtype in floats if dtype in HALVES), "FLOAT")
 
 
 def _precisions(setting: Setting, allowance: Allowance, native: str) -> Iterator[str]:
     layer = setting.layer
     is_float = any(setting.dtype(name) in FLOATS for name in (*layer.outputs, *layer.inputs))
-    if native == "HALF" or not is_float or layer.kind in EXPLICIT:
+    if native in HALVES or not is_float or layer.kind in EXPLICIT:
         yield native
         return
     yield "FLOAT"
-    if "HALF" in allowance.precisions:
-        yield "HALF"
+    yield from (half for half in HALVES if half in allowance.precisions)
     floats = [name for name in (*layer.inputs, *layer.outputs) if setting.dtype(name) in FLOATS]
     if "INT8" in allowance.precisions and all(name in allowance.quantized for name in floats):
         yield "INT8"

@@ -20,6 +20,8 @@ class Dtype:
 _ROWS = (
     ("FLOAT", 1, "float32", 4, "Float", "FP32"),
     ("HALF", 10, "float16", 2, "Half", "FP16"),
+    # NumPy has none: inputs and outputs cannot have it.
+    ("BF16", 16, "", 2, "BFloat16", "BF16"),
     ("INT8", 3, "int8", 1, "Int8", "Int8"),
     ("INT32", 6, "int32", 4, "Int32", "INT32"),
     ("INT64", 7, "int64", 8, "Int64", "INT64"),
@@ -32,8 +34,10 @@ DTYPES = {
 }
 _BY_ONNX = {dtype.onnx: dtype.name for dtype in DTYPES.values()}
 # TensorRT has no type for these: tensors inside the network are treated as the nearest one.
-_NEAREST = {11: "FLOAT", 16: "HALF", 5: "INT32", 4: "INT32", 12: "INT32", 13: "INT64"}
-FLOATS = ("FLOAT", "HALF")
+_NEAREST = {11: "FLOAT", 5: "INT32", 4: "INT32", 12: "INT32", 13: "INT64"}
+# The floats of 16 bits, and all floats.
+HALVES = ("HALF", "BF16")
+FLOATS = ("FLOAT", *HALVES)
 
 
 def from_onnx(elem_type: int) -> str:
@@ -46,4 +50,4 @@ def of_binding(elem_type: int, available: frozenset[str]) -> str | None:
     name = _BY_ONNX.get(elem_type)
     if name == "INT64" and name not in available:
         return "INT32"
-    return name if name in available else None
+    return name if name in available and DTYPES[name].numpy else None

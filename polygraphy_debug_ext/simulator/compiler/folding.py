@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polygraphy_debug_ext.simulator.compiler import shapes
+from polygraphy_debug_ext.simulator.compiler.lowering import BRAIN, brain_tensor, has_brain, lowered
 from polygraphy_debug_ext.simulator.compiler.sessions import open_session
 from polygraphy_debug_ext.simulator.lazy import LazyModule
 
@@ -40,6 +41,7 @@ def fold(model: onnx.ModelProto) -> None:
         if not constant and not static:
             return
         values = {**static, **(_evaluate(model, constant) if constant else {})}
+        brains = _brains(model)
         # Nodes are told apart by what they produce: the wrappers of protobuf have no identity.
         removed = {tuple(node.output) for node in constant}
         kept = [
@@ -50,7 +52,8 @@ def fold(model: onnx.ModelProto) -> None:
         del model.graph.node[:]
         model.graph.node.extend(kept)
         model.graph.initializer.extend(
-            onnx.numpy_helper.from_array(value, name) for name, value in values.items()
+            brain_tensor(value, name) if name in brains else onnx.numpy_helper.from_array(value, name)
+            for name, value in values.items()
         )
 
 
@@ -66,6 +69,12 @@ def _constant_nodes(model: onnx.ModelProto) -> list[onnx.NodeProto]:
             found.append(node)
             known.update(node.output)
     return found
+
+
+def _brains(model: onnx.ModelProto) -> frozenset[str]:
+    """The tensors that are BF16, which ONNX Runtime computes in FP32."""
+    types = shapes.infer(model) if has_brain(model) else {}
+    return frozenset(name for name, known in types.items() if known.elem_type == BRAIN)
 
 
 def _static_shapes(model: onnx.ModelProto) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
@@ -106,7 +115,7 @@ def _evaluate(
         [tensor for tensor in model.graph.initializer if tensor.name in used],
     )
     part = onnx.helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
-    results = open_session(part.SerializeToString()).run(wanted, {})
+    results = open_session(lowered(part).SerializeToString()).run(wanted, {})
     return dict(zip(wanted, (np.asarray(result) for result in results), strict=True))
 
 

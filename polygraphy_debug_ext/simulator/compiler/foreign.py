@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from polygraphy_debug_ext.simulator.compiler.autotune import Autotuner, Op, Pick
 from polygraphy_debug_ext.simulator.compiler.catalogue import Candidate, Setting, native_precision
-from polygraphy_debug_ext.simulator.compiler.dtypes import FLOATS
+from polygraphy_debug_ext.simulator.compiler.dtypes import FLOATS, HALVES
 from polygraphy_debug_ext.simulator.compiler.inner import Inner, op_name, structure, tuned
 from polygraphy_debug_ext.simulator.compiler.kernels import Kernel, fraction
 from polygraphy_debug_ext.simulator.compiler.layouts import Layout
@@ -81,7 +81,7 @@ class Foreign:
     def layout(self, name: str, precision: str) -> Layout:
         """How a tensor lies in memory next to a part that computes in `precision`."""
         dtype = self.setting(self.region).dtype(name)
-        return Layout(dtype=precision if dtype == "FLOAT" and precision == "HALF" else dtype)
+        return Layout(dtype=precision if dtype == "FLOAT" and precision in HALVES else dtype)
 
     def op(self, index: int, part: Layer) -> Op:
         """A part that is tuned, and that ends up in the inner layer at `index`."""
@@ -120,8 +120,9 @@ class Planner:
         setting = Setting(layer=region, types=types)
         yield self._planned(region, types, "FLOAT", place)
         floats = any(setting.dtype(name) == "FLOAT" for part in region.parts for name in part.outputs)
-        if floats and "HALF" in self._allowance.precisions:
-            yield self._planned(region, types, "HALF", place)
+        for half in HALVES:
+            if floats and half in self._allowance.precisions:
+                yield self._planned(region, types, half, place)
 
     def _planned(self, region: Layer, types: Mapping[str, TensorType], wanted: str, place: Place) -> Foreign:
         settings: dict[str, Setting] = {}
@@ -155,8 +156,9 @@ class Planner:
         return Layout(dtype=asked) if asked in FLOATS and layout.dtype in FLOATS else layout
 
     def _precision(self, part: Layer, setting: Setting, wanted: str, region: Layer) -> str:
-        if native_precision(setting) == "HALF":
-            return "HALF"
+        native = native_precision(setting)
+        if native in HALVES:
+            return native
         for node in part.nodes:
             asked = self._constraints.precisions.get(node.name)
             if asked in self._allowance.precisions and asked in FLOATS:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from polygraphy_debug_ext.simulator.compiler import shapes, sizing
 from polygraphy_debug_ext.simulator.compiler.folding import fold
+from polygraphy_debug_ext.simulator.compiler.lowering import CAST_OPSET, has_brain, lowered
 from polygraphy_debug_ext.simulator.compiler.sessions import open_session
 from polygraphy_debug_ext.simulator.errors import GraphError
 from polygraphy_debug_ext.simulator.lazy import LazyModule
@@ -127,11 +128,12 @@ def _upgrade(model: onnx.ModelProto) -> onnx.ModelProto:
 
         model = inliner.inline_local_functions(model)
     opset = next((entry.version for entry in model.opset_import if entry.domain in STANDARD_DOMAINS), 1)
-    if opset < MIN_OPSET:
+    wanted = CAST_OPSET if has_brain(model) else MIN_OPSET
+    if opset < wanted:
         try:
-            model = onnx.version_converter.convert_version(model, MIN_OPSET)
+            model = onnx.version_converter.convert_version(model, wanted)
         except Exception as error:  # noqa: BLE001 - the converter raises anything
-            raise GraphError(f"Opset {opset} cannot be converted to {MIN_OPSET}: {error}") from None
+            raise GraphError(f"Opset {opset} cannot be converted to {wanted}: {error}") from None
     return model
 
 
@@ -162,7 +164,7 @@ def _check_operators(model: onnx.ModelProto) -> None:
 def _check_runnable(model: onnx.ModelProto) -> None:
     """ONNX Runtime has the last word on what can be run."""
     try:
-        open_session(model.SerializeToString())
+        open_session(lowered(model).SerializeToString())
     except Exception as error:  # noqa: BLE001 - ONNX Runtime raises its own types, which differ by version
         text = str(error).splitlines()[0]
         for index, node in enumerate(model.graph.node):

@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from polygraphy_debug_ext.simulator.compiler.dtypes import FLOATS
+from polygraphy_debug_ext.simulator.compiler.dtypes import FLOATS, HALVES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -197,5 +197,6 @@ def _fits(
         len(operands) > 1
         and all(len(shape) == ATTENTION_RANK for shape in operands)
         and operands[0][-1] in HEAD_SIZES
-        and all(precision(part) == "HALF" for part in chain)
+        and precision(scores) in HALVES
+        and len({precision(part) for part in chain}) == 1
     )

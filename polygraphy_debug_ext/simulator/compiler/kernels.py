@@ -7,9 +7,13 @@ builder itself have small ids of their own.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SMALL_RUNNERS = (
     "Reformat", "Shuffle", "NoOp", "PointWiseV2", "Concat", "Slice", "Gather", "ElementWise", "Cast", "Constant",
@@ -147,6 +151,8 @@ FAMILIES: dict[str, tuple[Family, ...]] = {
     "generic": (*_small("ElementWise", "genericKernel", ("vec4", "scalar"), "ANY"),),
     "reformat": (*_small("Reformat", "copyVectorizedKernel", ("packed", "tiled", "generic"), "ANY"),),
 }  # fmt: skip
+# What computes in FP16 can do so in BF16, by the names that NVIDIA's own kernels have.
+_BRAIN_NAMES = {"f16": "bf16", "fp16": "bf16", "FP16": "BF16"}
 # The builder's own runners number their tactics as TensorRT does: from 0, except where public logs show others.
 _FIRST_SMALL_IDS = {"Reformat": (0x0, 0x3E8, 0x3EA), "PointWiseV2": (0x1C, 0x1, 0x5, 0x1D)}
 
@@ -155,7 +161,7 @@ _FIRST_SMALL_IDS = {"Reformat": (0x0, 0x3E8, 0x3EA), "PointWiseV2": (0x1C, 0x1, 
 def of_kind(kind: str) -> tuple[Kernel, ...]:
     """The kernels that serve a kind of layer, in a fixed order."""
     kernels: list[Kernel] = []
-    for family in FAMILIES[kind]:
+    for family in (*FAMILIES[kind], *_brains(FAMILIES[kind])):
         source, target = family.formats.split(">")
         for index, variant in enumerate(family.variants):
             name = family.pattern.format(variant)
@@ -171,6 +177,15 @@ def of_kind(kind: str) -> tuple[Kernel, ...]:
                 )
             )
     return tuple(kernels)
+
+
+def _brains(families: tuple[Family, ...]) -> Iterator[Family]:
+    for family in families:
+        if family.precision == "HALF":
+            pattern = family.pattern
+            for half, brain in _BRAIN_NAMES.items():
+                pattern = pattern.replace(half, brain)
+            yield replace(family, precision="BF16", pattern=pattern)
 
 
 def _tactic(runner: str, name: str, index: int) -> int:

@@ -26,7 +26,7 @@ LAUNCH_MS = 0.003
 FLOPS_PER_MS = 8e9
 BYTES_PER_MS = 4e8
 REFORMAT_MS = 0.0009
-SPEED = {"FLOAT": 1.0, "HALF": 0.66, "INT8": 0.52}
+SPEED = {"FLOAT": 1.0, "HALF": 0.66, "BF16": 0.67, "INT8": 0.52}
 # The slowest of a layer's kernels is slower than its fastest by about this share.
 SPREAD = 0.35
 DIGITS = 6

@@ -13,6 +13,7 @@ import numpy as np
 
 from polygraphy_debug_ext.simulator.compiler import shapes
 from polygraphy_debug_ext.simulator.compiler.dtypes import DTYPES
+from polygraphy_debug_ext.simulator.compiler.lowering import lowered
 from polygraphy_debug_ext.simulator.faults import RUN_EFFECTS, TENSOR_EFFECTS
 from polygraphy_debug_ext.simulator.lazy import LazyModule
 
@@ -28,7 +29,7 @@ else:
     onnx = LazyModule("onnx")
 
 MS_DOMAIN = "com.microsoft"
-FLOAT, HALF, BOOL = (DTYPES[name].onnx for name in ("FLOAT", "HALF", "BOOL"))
+FLOAT, HALF, BRAIN, BOOL = (DTYPES[name].onnx for name in ("FLOAT", "HALF", "BF16", "BOOL"))
 INT8_MAX = 127
 
 
@@ -87,7 +88,7 @@ class _Rewriter:
         model.opset_import.append(onnx.helper.make_opsetid(MS_DOMAIN, 1))
         model.graph.CopyFrom(self._graph)
         return Program(
-            model=model.SerializeToString(),
+            model=lowered(model).SerializeToString(),
             inputs=inputs,
             outputs=outputs,
             switches=self._switches,
@@ -129,7 +130,11 @@ class _Rewriter:
         for name in choice.nodes:
             node = onnx.NodeProto()
             node.CopyFrom(self._nodes[name])
-            node.input[:] = [renamed.get(value) or self._weight(value, choice) for value in node.input]
+            # The builder reads the scales of a resize as they are: rounded, they would ask for another size.
+            node.input[:] = [
+                renamed.get(value) or (value if node.op_type == "Resize" else self._weight(value, choice))
+                for value in node.input
+            ]
             self._graph.node.append(node)
         for tensor in choice.outputs:
             self._held[tensor.name] = self._left_by(choice, tensor.value, tensor)
@@ -142,14 +147,20 @@ class _Rewriter:
                 continue
             if fault.effect not in TENSOR_EFFECTS:
                 self._crashes.append(fault)
-            elif elem_type in {FLOAT, HALF}:
-                held = self._faulty(held, fault, elem_type)
+            elif elem_type in {FLOAT, HALF, BRAIN}:
+                # ONNX Runtime computes BF16 in FP32.
+                held = self._faulty(held, fault, FLOAT if elem_type == BRAIN else elem_type)
         return self._rounded(held, tensor)
 
     def _rounded(self, held: str, tensor: Tensor) -> str:
         """The values as the layout of the tensor can hold them."""
-        if self._elem_type(tensor.value) != FLOAT:
+        native = self._elem_type(tensor.value)
+        if native == BRAIN:
+            return self._add("Cast", [held], to=BRAIN)
+        if native != FLOAT:
             return held
+        if tensor.layout.dtype == "BF16":
+            return self._add("Cast", [self._add("Cast", [held], to=BRAIN)], to=FLOAT)
         if tensor.layout.dtype == "HALF":
             half = self._add("Cast", [held], to=HALF)
             return self._add("Cast", [half], to=FLOAT)
@@ -169,6 +180,8 @@ class _Rewriter:
         if choice.precision == "HALF":
             with np.errstate(over="ignore"):
                 return self._constant(values.astype(np.float16).astype(np.float32))
+        if choice.precision == "BF16":
+            return self._add("Cast", [self._add("Cast", [name], to=BRAIN)], to=FLOAT)
         return self._constant(_quantized(values)) if values.ndim > 1 else name
 
     def _faulty(self, held: str, fault: Fault, elem_type: int) -> str:

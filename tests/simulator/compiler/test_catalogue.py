@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.simulator.conftest import Models
 
-EVERYTHING = frozenset({"FLOAT", "HALF", "INT8"})
+EVERYTHING = frozenset({"FLOAT", "HALF", "BF16", "INT8"})
 
 
 def catalogue(model: onnx.ModelProto, precisions: frozenset[str]) -> dict[str, tuple[Candidate, ...]]:
