@@ -1,65 +1,99 @@
-"""What `debug diff-tactics` does: load both sides, compare, tell."""
+"""What `debug diff-tactics` does: load both sides, rank for each environment, tell."""
 
 from __future__ import annotations
 
-from collections import Counter
+import contextlib
+import os
+import shutil
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from polygraphy.logger import G_LOGGER
 
-from polygraphy_debug_ext.analysis import difference
-from polygraphy_debug_ext.cli.front_door import guarded, say
+from polygraphy_debug_ext.cli.comparison import Evidence, answer
+from polygraphy_debug_ext.cli.front_door import STATUS_ERROR, guarded, say, whoever_reads
 from polygraphy_debug_ext.errors import FormatError, UsageError
-from polygraphy_debug_ext.formats.collection import Collection, Skipped, collect
-from polygraphy_debug_ext.model import Outcome, Source
-from polygraphy_debug_ext.reports import difference as report
-from polygraphy_debug_ext.reports.journal import journal_lines
-from polygraphy_debug_ext.reports.skipped import skipped
-from polygraphy_debug_ext.reports.versions import several_versions
+from polygraphy_debug_ext.formats.writing import write_atomically
+from polygraphy_debug_ext.model import Verdict
+from polygraphy_debug_ext.model.answer import Conclusion
+from polygraphy_debug_ext.reports import text
+from polygraphy_debug_ext.reports.document import Document, Options
+from polygraphy_debug_ext.reports.environments import several
+from polygraphy_debug_ext.reports.lines import Line
+from polygraphy_debug_ext.reports.table import Screen
+from polygraphy_debug_ext.reports.verdict import verdict
 from polygraphy_debug_ext.trials.audit import audit
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
+    from typing import TextIO
 
-    from polygraphy_debug_ext.model import Assignment
-
-#: Exit status: bad builds were seen, but the evidence names no tactic.
-STATUS_INCONCLUSIVE: Final = 3
+    from polygraphy_debug_ext.trials.audit import Audit
 
 _RECORD: Final = (
     "Record replays with `polygraphy debug build MODEL --save-tactics replay.json --artifacts replay.json "
     "--artifacts-dir DIR --until N --check COMMAND`."
 )
+#: Suspects that people are shown unless they ask for more.
+_TOP: Final = 10
 
 
-def run(directory: str | None, good: str | None, bad: str | None) -> int:
-    """Compare the replays at these places (see the options), say what was found, and return the exit status."""
-    return guarded(lambda: _compare(directory, good, bad))
+def run(args: argparse.Namespace) -> int:
+    """Compare what the options name, say what was found, and return the exit status."""
+    output = sys.stdout
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(whoever_reads(output))
+        if args.format != "text" and not args.output:
+            # Standard output is for the document alone.
+            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        return guarded(lambda: _compare(args, output))
+    return STATUS_ERROR
 
 
-def _compare(directory: str | None, good: str | None, bad: str | None) -> int:
-    good_path, bad_path = _places(directory, good, bad)
-    good_set, bad_set = _of_one_kind(_load(good_path), _load(bad_path))
-    for collection in (good_set, bad_set):
-        _tell(collection)
-    everything = [*good_set.assignments, *bad_set.assignments]
-    _require_one_source(everything)
-    say(several_versions(Counter(str(each.metadata.get("tensorrt", "")) for each in everything)))
-    if directory:
-        _audit(Path(directory), good_set, bad_set)
-    finding = difference(good_set.assignments, bad_set.assignments)
-    if finding.outcome is Outcome.NO_BUILDS:
-        raise UsageError(f"No tactic replay in {good_path} or {bad_path}", _RECORD)
-    if finding.outcome is Outcome.NOTHING_IN_COMMON:
+def _compare(args: argparse.Namespace, output: TextIO) -> int:
+    places = _places(args.dir, args.good, args.bad)
+    if args.output:
+        _require_writable(Path(args.output))
+    document, used = _document(args, places)
+    # Whoever leaves before the end has no part in the verdict.
+    with whoever_reads(output):
+        _tell(args, document, used, output)
+    return document.status if args.exit_code else document.plain_status
+
+
+def _document(args: argparse.Namespace, places: tuple[Path, Path]) -> tuple[Document, list[Path]]:
+    """Load and rank; return what is to be told, and the files that it rests on."""
+    evidence = Evidence()
+    good, bad = evidence.load(places[0], Verdict.GOOD), evidence.load(places[1], Verdict.BAD)
+    if not evidence.used:
+        raise UsageError(f"No tactic replay in {places[0]} or {places[1]}", _RECORD)
+    audited = _audit(Path(args.dir), evidence.used) if args.dir else None
+    unresolved = audited.unresolved if audited else 0
+    groups = evidence.environments.groups()
+    options = Options(
+        view=args.by,
+        method=args.method,
+        confidence=args.confidence,
+        rates_prior=args.rates_prior,
+        top=args.top or (_TOP if args.format in {"text", "markdown"} else None),
+    )
+    document = Document(
+        good=good,
+        bad=bad,
+        groups=tuple(answer(group, options, unresolved if len(groups) == 1 else 0) for group in groups),
+        options=options,
+        unresolved=unresolved,
+        complaints=audited.complaints if audited else (),
+    )
+    if {group.answer.conclusion for group in document.groups} == {Conclusion.NOTHING_IN_COMMON}:
         raise UsageError(
-            f"The replays in {good_path} and {bad_path} have no layer in common: they are of different networks",
+            f"The replays in {places[0]} and {places[1]} have no layer in common: they are of different networks",
             "Compare replays of one network, built with the same options.",
         )
-    say(report.before_the_counts(finding))
-    say(report.counts(finding))
-    say(report.answer(finding))
-    return 0 if finding.outcome in {Outcome.SUSPECTS, Outcome.NO_BAD_BUILD} else STATUS_INCONCLUSIVE
+    return document, evidence.used
 
 
 def _places(directory: str | None, good: str | None, bad: str | None) -> tuple[Path, Path]:
@@ -83,67 +117,66 @@ def _places(directory: str | None, good: str | None, bad: str | None) -> tuple[P
     return places
 
 
-def _load(place: Path) -> Collection:
-    """Read what is at `place`; a directory of --dir that was never made holds nothing."""
-    return collect(place) if place.exists() else Collection(place=place, assignments=())
+def _require_writable(path: Path) -> None:
+    """Refuse a place for the answer before anything is read."""
+    if path.is_dir() or not path.parent.is_dir():
+        what = "is a directory" if path.is_dir() else f"{path.parent} is no directory"
+        raise UsageError(f"--output {path}: {what}", "Name a file in a directory that exists.")
 
 
-def _of_one_kind(good: Collection, bad: Collection) -> tuple[Collection, Collection]:
-    """Leave layer information out where there are replays: a trial may have left both, and is one build."""
-    sources = {each.source for side in (good, bad) for each in side.assignments}
-    if Source.LAYER_INFORMATION not in sources or len(sources) == 1:
-        return good, bad
-    return _without_layer_information(good), _without_layer_information(bad)
-
-
-def _without_layer_information(side: Collection) -> Collection:
-    kept = tuple(each for each in side.assignments if each.source is not Source.LAYER_INFORMATION)
-    left_out = tuple(
-        Skipped(
-            path=Path(each.origin), reason="layer information; there are tactic replays, which are compared"
-        )
-        for each in side.assignments
-        if each.source is Source.LAYER_INFORMATION
-    )
-    return Collection(place=side.place, assignments=kept, skipped=(*side.skipped, *left_out))
-
-
-def _require_one_source(assignments: Sequence[Assignment]) -> None:
-    """Refuse replays whose tactics are named in different number spaces, or at different layers."""
-    examples: dict[Source, str] = {}
-    for each in assignments:
-        # A replay of Polygraphy's own does not say so, but was recorded by a selector.
-        source = Source.SELECTOR if each.source is Source.REPLAY else each.source
-        examples.setdefault(source, each.origin)
-    if len(examples) > 1:
-        named = "; ".join(f"{source.value}: {origin}" for source, origin in examples.items())
-        raise UsageError(
-            f"The replays were recorded in different ways, which cannot be compared ({named})",
-            "Compare those of one run, or record them all with the same --tactic-source.",
-        )
-
-
-def _audit(root: Path, *collections: Collection) -> None:
-    """Say what does not fit the journal of the runs, if there is one. It is a help, not a condition."""
-    used = [Path(each.origin) for collection in collections for each in collection.assignments]
+def _audit(root: Path, used: Sequence[Path]) -> Audit | None:
+    """Hold the files against the journal of the runs, if there is one. It is a help, not a condition."""
     try:
-        audited = audit(root, used)
+        return audit(root, used)
     except FormatError as error:
         G_LOGGER.warning(f"The journal is not used: {error.problem}. {error.remedy}")
-        return
-    if audited is not None:
-        say(journal_lines(str(root), audited.complaints, audited.unresolved))
+        return None
 
 
-def _tell(collection: Collection) -> None:
-    """Say what was read (with -v), and what was left out."""
-    for each in collection.assignments:
-        G_LOGGER.verbose(f"{each.origin}: {_kind(each)}, {len(each.layers)} layers")
-    files = [(str(each.path.relative_to(collection.place)), each.reason) for each in collection.skipped]
-    say(skipped(str(collection.place), files))
+def _tell(args: argparse.Namespace, document: Document, used: Sequence[Path], output: TextIO) -> None:
+    """Write the answer where it is to go; a file leaves the verdict on the log."""
+    root = args.dir or ""
+    if args.output:
+        path = Path(args.output)
+        if any(path.exists() and path.samefile(each) for each in used):
+            raise UsageError(f"--output {path}: is one of the files that are compared", "Name another file.")
+        try:
+            write_atomically(path, _rendered(args.format, document, root).encode())
+        except OSError as error:
+            raise UsageError(
+                f"--output {path}: cannot be written ({error.strerror})", "Make room, or name another file."
+            ) from error
+        if args.format != "text":
+            say(text.about_the_files(document, root))
+        say(several(document))
+        say(Line(verdict(group.answer)) for group in document.groups)
+        G_LOGGER.info(f"Wrote {path}")
+    elif args.format == "text":
+        say(text.render(document, root, _screen(output)))
+    else:
+        say(text.about_the_files(document, root))
+        output.buffer.write(_rendered(args.format, document, root).encode())
 
 
-def _kind(assignment: Assignment) -> str:
-    if assignment.source is Source.LAYER_INFORMATION:
-        return "layer information"
-    return f"tactic replay (format of Polygraphy {assignment.variant})"
+def _rendered(form: str, document: Document, root: str) -> str:
+    """The document in one of the formats; only that one is imported."""
+    if form == "json":
+        from polygraphy_debug_ext.reports import json_document  # noqa: PLC0415
+
+        return json_document.render(document)
+    if form == "markdown":
+        from polygraphy_debug_ext.reports import markdown  # noqa: PLC0415
+
+        return markdown.render(document, root)
+    if form == "junit":
+        from polygraphy_debug_ext.reports import junit  # noqa: PLC0415
+
+        return junit.render(document, time.strftime("%Y-%m-%dT%H:%M:%S"))
+    return "".join(f"{line.text}\n" for line in text.render(document, root))
+
+
+def _screen(output: TextIO) -> Screen | None:
+    """The terminal, if that is what reads (https://no-color.org on NO_COLOR)."""
+    if not output.isatty():
+        return None
+    return Screen(shutil.get_terminal_size().columns, colour=not os.environ.get("NO_COLOR"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 from typing import TYPE_CHECKING
 
 from polygraphy.logger import G_LOGGER
@@ -9,7 +12,8 @@ from polygraphy.logger import G_LOGGER
 from polygraphy_debug_ext.errors import DebugExtError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import TextIO
 
     from polygraphy_debug_ext.reports.lines import Line
 
@@ -30,3 +34,16 @@ def say(lines: Iterable[Line]) -> None:
     """Log the lines of a report."""
     for line in lines:
         getattr(G_LOGGER, line.level.value)(line.text)
+
+
+@contextlib.contextmanager
+def whoever_reads(stream: TextIO) -> Iterator[None]:
+    """Let the reader of `stream` leave early (`| head`), and have any encoding: neither is an error."""
+    with contextlib.suppress(io.UnsupportedOperation, AttributeError):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[attr-defined]  # a test may put something else there
+    try:
+        yield
+        stream.flush()
+    except BrokenPipeError:
+        # Python flushes again when it ends, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

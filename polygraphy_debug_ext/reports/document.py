@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from polygraphy_debug_ext.model.answer import Conclusion, Rank
+from polygraphy_debug_ext.model.answer import Conclusion, Rank, View
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from polygraphy_debug_ext.model.answer import Answer, Suspect
 
 #: Exit statuses with --exit-code, in the order in which they prevail where environments differ.
@@ -78,6 +80,9 @@ class Group:
     @property
     def status(self) -> int:
         """The exit status that this group asks for, with --exit-code."""
+        if self.answer.conclusion is Conclusion.NO_TACTIC and self.answer.opaque_layers:
+            # What explains the failures may be where the records do not reach.
+            return STATUS_CANNOT_TELL
         return _STATUS.get(self.answer.conclusion, STATUS_CANNOT_TELL)
 
 
@@ -105,6 +110,8 @@ class Document:
         return 0 if any(group.stock for group in self.groups) else STATUS_INCONCLUSIVE
 
 
-def by_stock(suspects: tuple[Suspect, ...]) -> tuple[Suspect, ...]:
-    """Return those that Polygraphy's rule suspects: in a bad build and in no good one."""
-    return tuple(suspect for suspect in suspects if suspect.rank is not Rank.NOT_SUSPECT)
+def by_stock(suspects: Iterable[Suspect], layers: Sequence[str]) -> tuple[Suspect, ...]:
+    """Return those that Polygraphy's rule suspects at one layer: in a bad build and in no good one; those of most bad builds first, then by layer."""
+    place = {layer: number for number, layer in enumerate(layers)}
+    found = [each for each in suspects if each.view is View.LAYER and each.rank is not Rank.NOT_SUSPECT]
+    return tuple(sorted(found, key=lambda each: (-each.counts.bad_with, place[each.layers[0]])))

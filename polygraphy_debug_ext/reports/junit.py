@@ -6,8 +6,8 @@ suspect that is not improbable is a failed test case of its own.
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING, Final
-from xml.sax.saxutils import escape, quoteattr
 
 from polygraphy_debug_ext.reports.document import (
     STATUS_CANNOT_TELL,
@@ -127,9 +127,9 @@ def _warnings(document: Document) -> str:
 
 def _quoted(text: str) -> str:
     """An attribute: what XML cannot hold, and what steers a terminal, is written out as Python does."""
-    return quoteattr(printable(text))
+    return f'"{escape(printable(text))}"'
 
 
 def _text(text: str) -> str:
     """The text of an element, of several lines; as above."""
-    return escape("\n".join(map(printable, text.split("\n"))))
+    return escape("\n".join(map(printable, text.split("\n"))), quote=False)

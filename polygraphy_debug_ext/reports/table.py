@@ -34,6 +34,14 @@ _STOCK: Final = {Rank.STRONG: "strong", Rank.WEAK: "weak", Rank.NOT_SUSPECT: "no
 
 
 @dataclass(frozen=True, slots=True)
+class Screen:
+    """A terminal: its width in characters, and whether it is to have colours."""
+
+    width: int
+    colour: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """A column: its title, one cell per suspect; names are `wide` and may be shortened, numbers stand right."""
 
@@ -71,20 +79,20 @@ def dstar(score: float) -> str:
 
 
 def rows(
-    suspects: Sequence[Suspect], view: str, *, width: int | None = None, named: Sequence[Suspect] = ()
+    suspects: Sequence[Suspect], view: str, screen: Screen | None = None, named: Sequence[Suspect] = ()
 ) -> list[str]:
     """Return the title row and a row per suspect.
 
-    With a `width` (of a terminal, in characters) names are shortened to fit, the least columns left out, titles and the rows of
-    those `named` in colour; without, the width does not depend on the reader and there are no colours.
+    On a `screen` names are shortened to fit, the least columns left out, and rows of those `named` in colour; otherwise the width
+    does not depend on the reader and there are no colours.
     """
     table = columns(suspects, view)
     limit = _WIDE
-    if width is not None:
-        table, limit = _fitted(table, width)
+    if screen is not None:
+        table, limit = _fitted(table, screen.width)
     sized = [_sized(column, limit) for column in table]
     lines = [_GAP.join(cells).rstrip() for cells in zip(*sized, strict=True)]
-    if width is None:
+    if screen is None or not screen.colour:
         return lines
     return [
         f"{_BOLD}{lines[0]}{_RESET}",

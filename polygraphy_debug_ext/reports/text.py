@@ -11,7 +11,7 @@ from polygraphy_debug_ext.reports.environments import heading, mixed, several
 from polygraphy_debug_ext.reports.journal import journal_lines
 from polygraphy_debug_ext.reports.lines import TAB, Level, Line, count, listed, printable
 from polygraphy_debug_ext.reports.skipped import skipped
-from polygraphy_debug_ext.reports.table import rows
+from polygraphy_debug_ext.reports.table import Screen, rows
 from polygraphy_debug_ext.reports.verdict import advice, has_it, tactic_name, verdict
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from polygraphy_debug_ext.reports.document import Document, Group, Side
 
 _UNDETERMINED: Final = "Could not determine potentially bad tactics"
+
+#: Polygraphy's log puts these before every line but the first of a message.
+_INDENT: Final = "[I] "
 
 #: What is read where nobody asked for anything special.
 _USUAL: Final = "tactic replay"
@@ -35,21 +38,24 @@ _WORDS: Final = {
 }
 
 
-def render(document: Document, root: str = "", width: int | None = None) -> Iterator[Line]:
-    """Yield the lines; `root` is the directory of the journal, `width` that of the terminal (None if there is none)."""
+def render(document: Document, root: str = "", screen: Screen | None = None) -> Iterator[Line]:
+    """Yield the lines; `root` is the directory of the journal, `screen` the terminal, if it is one."""
     yield from about_the_files(document, root)
     yield from several(document)
     for group in document.groups:
         if len(document.groups) > 1:
             yield Line(heading(group))
-        yield from _group(document, group, width)
+        yield from _group(document, group, screen)
 
 
 def about_the_files(document: Document, root: str = "") -> Iterator[Line]:
     """Yield what was left out, what does not fit the journal, and what was recognised if it is not only replays."""
     for side in (document.good, document.bad):
         yield from skipped(side.place, list(side.skipped))
-    yield from journal_lines(root, document.complaints, document.unresolved)
+    # Of one environment, the answer says how many trials are unresolved.
+    yield from journal_lines(
+        root, document.complaints, document.unresolved if len(document.groups) > 1 else 0
+    )
     if {kind for side in (document.good, document.bad) for kind, _ in side.kinds} - {_USUAL}:
         yield Line(f"Recognised: good: {kinds(document.good)}; bad: {kinds(document.bad)}.")
 
@@ -78,7 +84,7 @@ def not_compared(group: Group) -> Iterator[str]:
         )
 
 
-def _group(document: Document, group: Group, width: int | None) -> Iterator[Line]:
+def _group(document: Document, group: Group, screen: Screen | None) -> Iterator[Line]:
     answer = group.answer
     for text in not_compared(group):
         yield Line(text, Level.WARNING)
@@ -92,7 +98,7 @@ def _group(document: Document, group: Group, width: int | None) -> Iterator[Line
         return
     yield from _counts(answer)
     yield Line(verdict(answer))
-    yield from _table(document, answer, width)
+    yield from _table(document, answer, screen)
     yield from _stock(group)
     yield from map(Line, advice(answer))
 
@@ -103,12 +109,13 @@ def _counts(answer: Answer) -> Iterator[Line]:
     yield Line(f"Loaded {answer.bad_builds} bad tactic replays.")
 
 
-def _table(document: Document, answer: Answer, width: int | None) -> Iterator[Line]:
+def _table(document: Document, answer: Answer, screen: Screen | None) -> Iterator[Line]:
     options = document.options
     shown = answer.suspects[: options.top]
     if not shown or answer.conclusion is Conclusion.NO_GOOD_BUILD:
         return
-    table = rows(shown, options.view, width=None if width is None else width - len(TAB), named=answer.named)
+    inside = None if screen is None else Screen(screen.width - len(_INDENT), screen.colour)
+    table = rows(shown, options.view, inside, answer.named)
     number = (
         count(len(shown), "suspect")
         if len(shown) == len(answer.suspects)

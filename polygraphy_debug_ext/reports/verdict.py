@@ -34,7 +34,7 @@ def advice(answer: Answer) -> Iterator[str]:
     """Yield what to know beside the verdict and what to do next, a sentence or two each."""
     if answer.conclusion in _ADVICE:
         yield _ADVICE[answer.conclusion](answer)
-    if answer.opaque_layers and answer.conclusion is not Conclusion.NO_BAD_BUILD:
+    if answer.opaque_layers and answer.good_builds and answer.bad_builds:
         yield _opaque(answer)
     if answer.unresolved_builds:
         yield (
@@ -106,8 +106,8 @@ def _no_tactic(answer: Answer) -> str:
     if not answer.varying_layers:
         return _same_everywhere(answer)
     return (
-        f"No tactic explains the failures{_sure(answer)}: whether a build fails does not depend on any single choice "
-        f"({count(answer.bad_builds, 'bad build')}, {count(answer.good_builds, 'good build')})."
+        f"No {'recorded ' if answer.opaque_layers else ''}tactic explains the failures{_sure(answer)}: whether a build fails does not "
+        f"depend on any single choice ({count(answer.bad_builds, 'bad build')}, {count(answer.good_builds, 'good build')})."
     )
 
 
@@ -145,7 +145,7 @@ def _best(answer: Answer) -> str:
 
 def _wanted(answer: Answer) -> str:
     if answer.further_builds is None:
-        return "further builds of this kind are not expected to decide it soon"
+        return "how many further builds would decide it cannot be said"
     return f"about {count(answer.further_builds, 'further build')} {'is' if answer.further_builds == 1 else 'are'} expected to decide it"
 
 

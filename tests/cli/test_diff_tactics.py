@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from polygraphy_debug_ext.formats import journal
-from polygraphy_debug_ext.model import Source
 
 if TYPE_CHECKING:
     from tests.conftest import MakeAssignment, WriteReplays
@@ -34,21 +33,31 @@ def diff(*arguments: str | Path, cwd: Path) -> tuple[int, list[str]]:
 def test_suspects_are_shown_in_the_words_of_polygraphy_with_the_evidence(
     tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
-    write_replays(tmp_path / "good", assignment(conv1=1, fc=4), assignment(conv1=2, fc=4))
-    write_replays(tmp_path / "bad", assignment(conv1=-3, fc=4))
+    write_replays(tmp_path / "good", *([assignment(conv1=1, fc=4), assignment(conv1=2, fc=4)] * 3))
+    write_replays(tmp_path / "bad", *([assignment(conv1=-3, fc=4)] * 5))
     status, lines = diff("--dir", tmp_path, cwd=tmp_path)
     tensor = "(TensorInfo(DataType.HALF, (1024, 32, 1), 1, 8),)"
     suspect, others = "tactic 0xfffffffffffffffd", "0x0000000000000001, 0x0000000000000002"
     assert status == 0
-    assert lines == [
-        "[I] Loaded 2 good tactic replays.",
-        "[I] Loaded 1 bad tactic replays.",
+    assert lines[:2] == ["[I] Loaded 6 good tactic replays.", "[I] Loaded 5 bad tactic replays."]
+    assert re.fullmatch(
+        rf"\[I\] The culprit \(probability >?9\d\.\d%\) is {suspect} at layer conv1: "
+        r"it is in 5 of 5 bad builds and in 0 of 6 good builds\.",
+        lines[2],
+    )
+    assert lines[3].startswith("[I] 3 suspects by posterior, most telling first")
+    assert [line.split()[2:] for line in lines[4:6]] == [
+        ["layer", "tactic", "kernel", "with", "without", "stock", "Ochiai", "D*"],
+        ["conv1", "0xfffffffffffffffd", "-", "5/0", "0/6", "strong", "1.000", "inf"],
+    ]
+    assert lines[8:12] == [
         "[I] Found potentially bad tactics:",
         "[I] Layer: conv1",
         f"        Algorithms: ['(Implementation: 2147483657, Tactic: -3) | Inputs: {tensor} | Outputs: {tensor}']",
-        f"        {suspect}: in 1 of 1 bad build, in 0 of 2 good builds (strong); good builds have {others}",
-        f"[I] Prime suspect: {suspect} at layer conv1: it is in every bad build and in no good build.",
+        f"        {suspect}: in 5 of 5 bad builds and in 0 of 6 good builds (strong); good builds have {others}",
     ]
+    assert "bisect-tactics" in lines[12]
+    assert len(lines) == 13
 
 
 def test_the_seed_workflow_ends_to_the_letter(
@@ -67,14 +76,13 @@ def test_the_seed_workflow_ends_to_the_letter(
 def test_tactics_that_these_builds_cannot_tell_apart_are_said_to_be_so(
     tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
-    write_replays(tmp_path / "good", assignment(a=1, b=1))
-    write_replays(tmp_path / "bad", assignment(a=2, b=2))
+    write_replays(tmp_path / "good", *[assignment(a=1, b=1)] * 8)
+    write_replays(tmp_path / "bad", *[assignment(a=2, b=2)] * 8)
     status, lines = diff("--dir", tmp_path, cwd=tmp_path)
     assert status == 0
-    assert (
-        "2 tactics are in every bad build and in no good build: these builds cannot tell them apart"
-        in lines[-1]
-    )
+    assert "One of 2 suspects is the culprit" in lines[2]
+    assert "cannot tell them apart: tactic 0x0000000000000002 at layer a; tactic" in lines[2]
+    assert "bisect-tactics" in lines[-1]
 
 
 def test_bad_builds_without_an_answer_have_a_status_of_their_own(
@@ -83,12 +91,151 @@ def test_bad_builds_without_an_answer_have_a_status_of_their_own(
     write_replays(tmp_path / "bad", assignment(a=1), assignment(a=2))
     status, lines = diff("--dir", tmp_path, cwd=tmp_path)
     assert status == 3
-    assert "all of 2 builds failed" in lines[2]
+    assert "2 of 2 builds failed" in lines[2]
     assert not any(line.startswith("[I] Layer:") for line in lines)
     write_replays(tmp_path / "good", assignment(a=1), assignment(a=2))
     status, lines = diff("--dir", tmp_path, cwd=tmp_path)
     assert status == 3
-    assert "every tactic of the bad builds is in some good build as well" in lines[2]
+    assert any("every tactic of the bad builds is in some good build as well" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "status"),
+    [
+        ([1, 1, 1], [], 0),
+        ([1] * 8, [2] * 8, 10),
+        ([1], [2], 11),
+        ([], [1, 2], 11),
+        ([1, 1], [1, 1], 12),
+    ],
+)
+def test_with_exit_code_the_status_tells_the_verdict(
+    tmp_path: Path,
+    assignment: MakeAssignment,
+    write_replays: WriteReplays,
+    good: list[int],
+    bad: list[int],
+    status: int,
+) -> None:
+    write_replays(tmp_path / "good", *(assignment(a=number, b=1) for number in good))
+    write_replays(tmp_path / "bad", *(assignment(a=number, b=1) for number in bad))
+    found, lines = diff("--dir", tmp_path, "--exit-code", cwd=tmp_path)
+    assert found == status, lines
+    found, lines = diff("--dir", tmp_path, "--exit-code", "--format", "json", cwd=tmp_path)
+    assert found == json.loads("\n".join(lines))["status"] == status
+
+
+def test_wrong_files_have_the_status_of_errors_with_exit_code_too(tmp_path: Path) -> None:
+    assert diff("--dir", tmp_path, "--exit-code", cwd=tmp_path)[0] == 1
+
+
+@pytest.mark.parametrize("form", ["json", "markdown", "junit"])
+def test_only_the_document_is_on_standard_output(
+    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays, form: str
+) -> None:
+    write_replays(tmp_path / "good", assignment(a=1))
+    write_replays(tmp_path / "bad", assignment(a=2))
+    (tmp_path / "bad" / "notes.txt").write_text("hello")
+    command = [*POLYGRAPHY, "debug", "diff-tactics", "--dir", str(tmp_path), "--format", form]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith({"json": "{", "markdown": "### Tactics: ", "junit": "<?xml "}[form])
+    assert "left out 1 file" in done.stderr
+    written = tmp_path / "answer"
+    done = subprocess.run([*command, "--output", str(written)], capture_output=True, text=True, check=True)
+    assert written.read_text()[:5] == {"json": '{\n  "', "markdown": "### T", "junit": "<?xml"}[form]
+    assert "Not enough evidence: " in done.stdout
+    assert ANSI.sub("", done.stdout).splitlines()[-1] == f"[I] Wrote {written}"
+
+
+def test_text_in_a_file_is_that_of_the_log_without_its_marks(
+    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+) -> None:
+    write_replays(tmp_path / "good", assignment(a=1), assignment(a=2))
+    diff("--dir", tmp_path, "--output", "answer.txt", cwd=tmp_path)
+    assert (tmp_path / "answer.txt").read_text().splitlines()[-3:] == [
+        "Loaded 2 good tactic replays.",
+        "Loaded 0 bad tactic replays.",
+        "Could not determine potentially bad tactics. Try generating more tactic replay files?",
+    ]
+
+
+def test_errors_of_documents_are_not_on_standard_output(tmp_path: Path) -> None:
+    command = [*POLYGRAPHY, "debug", "diff-tactics", "--dir", "gone", "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "--dir gone: no such directory" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("place", "message"), [("good", "is a directory"), ("gone/x", "gone is no directory")]
+)
+def test_an_output_that_cannot_be_is_refused_first(
+    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays, place: str, message: str
+) -> None:
+    write_replays(tmp_path / "good", assignment(a=1))
+    status, lines = diff("--dir", ".", "--output", place, cwd=tmp_path)
+    assert (status, lines[0]) == (1, f"[E] --output {place}: {message}.")
+
+
+def test_evidence_is_not_overwritten(
+    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+) -> None:
+    (path,) = write_replays(tmp_path / "good", assignment(a=1)).iterdir()
+    content = path.read_bytes()
+    status, lines = diff("--dir", tmp_path, "--output", path, cwd=tmp_path)
+    assert (status, path.read_bytes()) == (1, content)
+    assert "is one of the files that are compared" in lines[0]
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_reader_that_leaves_early_is_no_error(
+    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays, form: str
+) -> None:
+    layers = {f"layer{number}": 1 for number in range(2000)}
+    write_replays(tmp_path / "good", assignment(**layers))
+    write_replays(tmp_path / "bad", assignment(**dict.fromkeys(layers, 2)))
+    command = [*POLYGRAPHY, "debug", "diff-tactics", "--dir", str(tmp_path), "--format", form, "--exit-code"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        errors = process.stderr.read()
+        status = process.wait()
+    assert not re.search("Traceback|BrokenPipe", errors), errors
+    assert status in {10, 11}
+
+
+def test_kernels_are_suspects_wherever_they_are(
+    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+) -> None:
+    write_replays(tmp_path / "good", *[assignment(a=1, b=1)] * 6)
+    write_replays(tmp_path / "bad", assignment(a=2, b=1), assignment(a=1, b=2), assignment(a=2, b=2))
+    status, lines = diff("--dir", tmp_path, "--by", "kernel", "--top", "1", cwd=tmp_path)
+    assert status == 0
+    assert re.match(
+        r"\[I\] The culprit .* is tactic 0x0+2 \(at 2 layers: a, b\): it is in 3 of 3 bad builds", lines[2]
+    )
+    assert lines[3].startswith("[I] 1 of 2 suspects")
+    assert [line for line in lines if line.startswith("[I] Layer:")] == ["[I] Layer: a", "[I] Layer: b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--confidence", "0.5"], "0.5 is not above 0.5 and below 1"),
+        (["--confidence", "nan"], "nan is not above 0.5 and below 1"),
+        (["--confidence", "much"], "invalid probability value"),
+        (["--top", "0"], "0 is not at least 1"),
+        (["--method", "guess"], "invalid choice: 'guess'"),
+    ],
+)
+def test_values_that_mean_nothing_are_refused(tmp_path: Path, options: list[str], message: str) -> None:
+    command = [*POLYGRAPHY, "debug", "diff-tactics", "--dir", ".", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
 
 
 def test_files_of_another_kind_are_counted_and_named(
@@ -167,19 +314,13 @@ def test_different_networks_are_not_compared(
     assert "have no layer in common: they are of different networks" in lines[0]
 
 
-def test_layer_information_is_compared_where_there_are_no_replays(cases: Path, tmp_path: Path) -> None:
+def test_layer_information_is_compared_and_said_to_be(cases: Path, tmp_path: Path) -> None:
     root = cases / "12-replay-identical-myelin-hides-it"
     status, lines = diff("--dir", root / "layerinfo", cwd=tmp_path)
     assert status == 0
-    assert lines[-1].startswith("[I] Prime suspect: kernel sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_")
-    assert " at layer /attn/0/q/MatMul: " in lines[-1]
-    shutil.copytree(root, tmp_path / "both")
-    for side in ("good", "bad"):
-        for path in (tmp_path / "both" / "layerinfo" / side).iterdir():
-            path.rename(tmp_path / "both" / "replays" / side / path.name)
-    status, lines = diff("--dir", tmp_path / "both" / "replays", cwd=tmp_path)
-    assert status == 3
-    assert sum("layer information; there are tactic replays" in line for line in lines) == 4
+    assert lines[0] == "[I] Recognised: good: layer information (2); bad: layer information (2)."
+    assert " is kernel sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_" in lines[3]
+    assert " at layer /attn/0/q/MatMul: " in lines[3]
 
 
 def test_engines_without_tactics_say_how_to_rebuild_them(cases: Path, tmp_path: Path) -> None:
@@ -190,27 +331,37 @@ def test_engines_without_tactics_say_how_to_rebuild_them(cases: Path, tmp_path: 
     assert "--profilingVerbosity=detailed" in lines[1]
 
 
-def test_replays_that_were_recorded_in_different_ways_are_not_compared(
+def test_builds_of_several_environments_are_not_mixed(
     tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
-    write_replays(tmp_path / "good", assignment(a=1))
-    write_replays(tmp_path / "bad", dataclasses.replace(assignment(a=2), source=Source.TIMING_CACHE))
-    status, lines = diff("--dir", tmp_path, cwd=tmp_path)
-    assert status == 1
-    assert lines[0].startswith(
-        "[E] The replays were recorded in different ways, which cannot be compared (selector: "
-    )
+    old = {"tensorrt": "8.6.1", "gpu": "NVIDIA A100", "host": "a"}
+    new = {"tensorrt": "10.13.3.9", "host": "b"}
+    builds = {("good", "old"): (1, old), ("bad", "old"): (2, old), ("good", "new"): (2, new)}
+    for (side, name), (number, metadata) in builds.items():
+        each = dataclasses.replace(assignment(a=number), metadata=metadata)
+        write_replays(tmp_path / side / name, *[each] * 8)
+    status, lines = diff("--dir", tmp_path, "--exit-code", cwd=tmp_path)
+    assert status == 10
+    assert lines[0].startswith("[W] The builds are of 2 environments, which differ in tensorrt, gpu: ")
+    headings = [line for line in lines if line.startswith("[I] Environment ")]
+    assert headings == [
+        "[I] Environment tensorrt 10.13.3.9, gpu (unknown) (8 good builds, 0 bad builds):",
+        "[I] Environment tensorrt 8.6.1, gpu NVIDIA A100 (8 good builds, 8 bad builds):",
+    ]
+    assert "The culprit" in lines[lines.index(headings[1]) + 3]
+    # Taken together, a good build has it too.
+    assert sum("Found potentially bad tactics" in line for line in lines) == 1
 
 
-def test_builds_of_several_versions_of_tensorrt_are_warned_of(
+def test_different_hosts_are_mentioned_and_compared(
     tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
-    for side, version in (("good", "8.6.1"), ("bad", "10.13.3.9")):
-        write_replays(tmp_path / side, dataclasses.replace(assignment(a=1), metadata={"tensorrt": version}))
+    for side, number in (("good", 1), ("bad", 2)):
+        each = dataclasses.replace(assignment(a=number), metadata={"tensorrt": "10.13.3.9", "host": side})
+        write_replays(tmp_path / side, each)
     _, lines = diff("--dir", tmp_path, cwd=tmp_path)
-    assert lines[0].startswith(
-        "[W] The builds are of several versions of TensorRT: 8.6.1 (1 build), 10.13.3.9 (1 build)."
-    )
+    assert lines[0] == "[I] The builds differ in host (good, bad); they are compared all the same."
+    assert lines[1:3] == ["[I] Loaded 1 good tactic replays.", "[I] Loaded 1 bad tactic replays."]
 
 
 def test_a_journal_is_a_help_and_not_a_condition(
@@ -224,7 +375,7 @@ def test_a_journal_is_a_help_and_not_a_condition(
     assert lines[0].startswith(
         f"[W] The journal is not used: {tmp_path}/trials.jsonl: not a journal of trials."
     )
-    assert lines[-1].startswith("[I] Prime suspect")
+    assert "[I] Found potentially bad tactics:" in lines
 
 
 def test_a_replay_that_was_changed_after_a_run_filed_it_is_flagged(
@@ -264,7 +415,7 @@ def test_tensorrt_is_never_imported(
         check=True,
         env={**os.environ, "PYTHONPATH": str(simulator)},
     )
-    assert "Prime suspect" in done.stdout
+    assert "Found potentially bad tactics" in done.stdout
     assert done.stdout.splitlines()[-1] == "loaded: []"
 
 
@@ -272,5 +423,5 @@ def test_the_help_names_every_exit_status(tmp_path: Path) -> None:
     status, lines = diff("--help", cwd=tmp_path)
     text = "\n".join(lines)
     assert status == 0
-    for number in "013":
-        assert re.search(rf"^ +{number}  \w", text, re.MULTILINE)
+    for number in (0, 1, 3, 10, 11, 12):
+        assert re.search(rf"^ +{number} {{1,3}}\w", text, re.MULTILINE)

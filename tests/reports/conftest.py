@@ -221,7 +221,7 @@ def documents() -> dict[str, Document]:
         "hostile": hostile(),
         "environments": environments(),
         "mixture": dataclasses.replace(
-            made["culprit"],
+            document(dataclasses.replace(made["culprit"].groups[0].answer, unresolved_builds=1)),
             good=Side(place="replays/good", kinds=(("build log", 2), ("tactic replay", 6))),
             bad=Side(
                 place="replays/bad",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from polygraphy_debug_ext.reports.lines import percent, shortened
-from polygraphy_debug_ext.reports.table import dstar, rows
+from polygraphy_debug_ext.reports.table import Screen, dstar, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,18 +23,19 @@ def test_on_a_terminal_each_suspect_is_one_line_that_fits(
     made: Callable[[str], Document], width: int
 ) -> None:
     answer = made("culprit").groups[0].answer
-    found = rows(answer.suspects, "layer", width=width, named=answer.named)
+    found = rows(answer.suspects, "layer", Screen(width), answer.named)
     plain = [COLOUR.sub("", line) for line in found]
     assert len(plain) == 1 + len(answer.suspects)
     assert max(map(len, plain)) <= width
     assert [line.split()[0] for line in plain] == ["prob.", "97.4%", "1.2%", "0.2%"]
     assert [line.startswith("\x1b[1;31m") for line in found] == [False, True, False, False]
     assert "[profile 1]" in plain[2]
+    assert rows(answer.suspects, "layer", Screen(width, colour=False), answer.named) == plain
 
 
 def test_a_wide_terminal_shows_names_in_full(made: Callable[[str], Document]) -> None:
     answer = made("culprit").groups[0].answer
-    plain = COLOUR.sub("", "\n".join(rows(answer.suspects, "layer", width=400)))
+    plain = COLOUR.sub("", "\n".join(rows(answer.suspects, "layer", Screen(400))))
     assert all(layer in plain for each in answer.suspects for layer in each.layers)
 
 
