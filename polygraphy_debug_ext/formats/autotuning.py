@@ -13,20 +13,26 @@ An op is tuned once per format combination, under one name with other keys; the 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+_BEGIN: Final = "Autotuning op "
 _OP: Final = re.compile(
-    r"Autotuning op (?P<op>.+?)(?:\(key: (?P<key>0x[0-9a-fA-F]{32})\))?:(?P<rest>(?: ?\[ONNX Layer: .*)?)\s*$"
+    r"Autotuning op (?P<op>.+?)(?:\(key: (?P<key>0x[0-9a-fA-F]{32})\))?:(?P<rest>(?: ?\[ONNX Layer: .*)?)$"
 )
-_ONNX: Final = re.compile(r"\[ONNX Layer: (.*?)\](?=\[ONNX Layer: |\s*$)")
-_HEADER: Final = re.compile(r"tactic_id, cost\(in ms\), .*kernel_name, tactic_hash")
-_ROW: Final = re.compile(
-    r"(?P<id>\d+),\s*(?P<cost>[0-9.eE+-]+),\s*[^,]+,\s*[^,]+,\s*(?P<kernel>.+?),\s*(?P<hash>0x[0-9a-fA-F]+),"
+_ONNX: Final = "[ONNX Layer: "
+_HEADER: Final = "tactic_id, cost(in ms), "
+# Every repetition is bounded, so that no line takes long to be told from a row.
+_COLUMNS: Final = re.compile(
+    r"(?<!\d)\d{1,9},\s{0,4}(?P<cost>[0-9.eE+-]{1,24}),\s{0,4}[^,\s]{1,24},\s{0,4}[^,\s]{1,24},\s{0,4}"
 )
+_KERNEL: Final = re.compile(r"(?P<kernel>.{1,2000}?),\s{0,4}(?P<hash>0x[0-9a-fA-F]{1,16}),")
 _SELECTED: Final = re.compile(
-    r"The selected tactic is \(tactic hash, cost\(in ms\)\):\s*(?P<hash>0x[0-9a-fA-F]+),\s*(?P<cost>[0-9.eE+-]+)"
+    r"The selected tactic is \(tactic hash, cost\(in ms\)\):\s{0,4}(?P<hash>0x[0-9a-fA-F]{1,16}),\s{0,4}(?P<cost>[0-9.eE+-]{1,24})"
 )
+
+#: The implementation of tactics in a Myelin graph: that of Myelin, as TensorRT 10 numbers it.
+MYELIN: Final = 0x80000023
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,19 +65,19 @@ class Tables:
 
     def __init__(self) -> None:
         self._done: list[TunedOp] = []
-        self._match: re.Match[str] | None = None
+        self._op: TunedOp | None = None
         self._rows: list[Candidate] = []
         self._selected: int | None = None
         self._in_table = False
 
     def take(self, line: str) -> None:
         """Take a line."""
-        if match := _OP.search(line):
+        if op := begin(line):
             self._close()
-            self._match = match
-        elif self._match is None:
+            self._op = op
+        elif self._op is None:
             return
-        elif _HEADER.search(line):
+        elif _HEADER in line:
             self._in_table = True
         elif match := _SELECTED.search(line):
             self._selected = int(match["hash"], 16)
@@ -85,25 +91,48 @@ class Tables:
         return tuple(self._done)
 
     def _row(self, line: str) -> None:
-        if (match := _ROW.search(line)) is None:
+        if (candidate := row(line)) is None:
             # Rows follow the header without a gap; what comes after them is not of this op.
             self._in_table = False
             return
-        try:
-            cost = float(match["cost"])
-        except ValueError:
-            return
-        self._rows.append(Candidate(tactic=int(match["hash"], 16), kernel=match["kernel"], cost_ms=cost))
+        self._rows.append(candidate)
 
     def _close(self) -> None:
-        if self._match is not None:
-            self._done.append(
-                TunedOp(
-                    op=self._match["op"],
-                    key=self._match["key"],
-                    onnx_layers=tuple(_ONNX.findall(self._match["rest"])),
-                    candidates=tuple(self._rows),
-                    selected=self._selected,
-                )
-            )
-        self._match, self._rows, self._selected, self._in_table = None, [], None, False
+        if self._op is not None:
+            self._done.append(replace(self._op, candidates=tuple(self._rows), selected=self._selected))
+        self._op, self._rows, self._selected, self._in_table = None, [], None, False
+
+
+def begin(line: str) -> TunedOp | None:
+    """Return the op whose table begins with this line, without candidates."""
+    at = line.find(_BEGIN)
+    match = None if at < 0 else _OP.match(line.rstrip(), at)
+    if match is None:
+        return None
+    names = match["rest"].strip().removeprefix(_ONNX).removesuffix("]")
+    onnx_layers = tuple(names.split(f"]{_ONNX}")) if names else ()
+    return TunedOp(op=match["op"], key=match["key"], onnx_layers=onnx_layers, candidates=(), selected=None)
+
+
+def row(line: str) -> Candidate | None:
+    """Return the candidate that a row of a table stands for."""
+    columns = _COLUMNS.search(line)
+    kernel = None if columns is None else _KERNEL.match(line, columns.end())
+    if columns is None or kernel is None:
+        return None
+    try:
+        cost = float(columns["cost"])
+    except ValueError:
+        return None
+    return Candidate(tactic=int(kernel["hash"], 16), kernel=kernel["kernel"], cost_ms=cost)
+
+
+def selected(line: str) -> tuple[str, float] | None:
+    """Return the hash, as it is written, and the cost in milliseconds of the tactic that was selected."""
+    match = _SELECTED.search(line)
+    if match is None:
+        return None
+    try:
+        return match["hash"], float(match["cost"])
+    except ValueError:
+        return None

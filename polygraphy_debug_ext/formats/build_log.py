@@ -1,109 +1,167 @@
-"""Verbose build logs: where a build was when it failed. (What a build that succeeded chose is not read from here yet.)
+"""Verbose build logs of TensorRT 7 to 11, behind any prefix: what each build chose, or where it was when it failed.
 
 The first error counts: after a CUDA error that sticks, every later tactic fails with the same text. A process that died
-leaves a log that just ends; the last `Timing Runner` line names the place.
+leaves a log that just ends; the last `Timing Runner` line names the place. Logs are streamed: of a log of any size, one chunk and
+what its builds chose is in memory.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from polygraphy_debug_ext.model import FaultSite
-from polygraphy_debug_ext.model.tactic import TACTIC_MASK
+from polygraphy_debug_ext.errors import FormatError, NotThisFormatError
+from polygraphy_debug_ext.formats import log_lines as lines
+from polygraphy_debug_ext.formats.layer_information import NAMES_ONLY
+from polygraphy_debug_ext.formats.log_assignment import detailed, listed
+from polygraphy_debug_ext.formats.log_builds import BuildLog, Failure, LoggedBuild, Status
+from polygraphy_debug_ext.formats.log_lines import hexadecimal
+from polygraphy_debug_ext.formats.log_scanner import Build, Scanner
+from polygraphy_debug_ext.formats.reading import CHUNK_SIZE, LINE_LIMIT, chunks
+from polygraphy_debug_ext.model import Assignment, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
-#: No line of a log that matters is longer; longer ones are cut.
-_LINE_LIMIT: Final = 2**16
+__all__ = ["BuildLog", "Failure", "LoggedBuild", "Status", "failure", "hexadecimal", "read", "recognises"]
 
-_ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
-_COSTS: Final = re.compile(r"=+ Computing costs for (.*?)\s*$")
-_TIMING: Final = re.compile(r"Timing Runner: (.*) \(([^()\[\]]+)(?:\[0x[0-9a-fA-F]+\])?\)\s*$")
-# Up to TensorRT 8.x a tactic is named before it is timed, from 8.5 on also after it.
-_NAMED: Final = re.compile(r"Set Tactic Name: .* Tactic: (0x[0-9a-fA-F]+|-?\d+)")
-_TIMED: Final = re.compile(r"Tactic: (0x[0-9a-fA-F]+|-?\d+) Time:")
-_SKIPPED: Final = re.compile(r"Skipping tactic ?(0x[0-9a-fA-F]+|-?\d+) due to (?:exception )?(.*?)\s*$")
-_NO_IMPLEMENTATION: Final = re.compile(r"Could not find any implementation for node (.*?)\.?\)?\s*$")
-_DONE: Final = re.compile(r"Engine Layer Information:")
+#: What lines of TensorRT begin with, after their prefix: the words to look for, and the line as a whole.
+_WORDS: Final = (
+    (b"--------------- Timing Runner: ", rb".*\)"),
+    (b"=============== Computing costs for ", rb".+"),
+    (b"*************** Autotuning ", rb".+"),
+    (b">>>>>>>>>>>>>>> Chose Runner Type: ", rb".+"),
+    (lines.LIST, rb"\s*"),
+    (b"Layer(", rb"\w+\): .*, Tactic: .*"),
+    (lines.OP, rb".+:.*"),
+    (lines.SKIPPING, rb" ?(0x[0-9a-fA-F]+|-?\d+) due to .*"),
+    (lines.RUNNING, rb".*"),
+    (b"Constructing optimization profile number ", rb".*"),
+    (b"[MemUsage", rb"(Stats|Change)\].*"),
+    (b"[TRT] ", rb".*"),
+    (b"[TensorRT] ", rb"(VERBOSE|INFO|WARNING|ERROR): .*"),
+    (b"Engine generation completed in ", rb".*"),
+)
+_LINES: Final = tuple((word, re.compile(re.escape(word) + rest)) for word, rest in _WORDS)
+
+#: How often a word is looked for that is there, but not as in a log.
+_TRIES: Final = 20
+
+_REMEDY: Final = "Build with --verbose (trtexec), or -vvv or TRT_LOGGER at VERBOSE (Polygraphy, Python), and keep all of the log."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """What a log tells about the failure of its build.
+def recognises(head: bytes) -> bool:
+    """Whether a file that begins with `head` is a log that TensorRT, or a tool around it, wrote."""
+    text = lines.plain(head)
+    return any(_has_line(text, word, pattern) for word, pattern in _LINES)
 
-    `first_error` is where the first tactic failed, `last_timed` the place of the last timing, `skipped` all tactics that
-    failed, `failed_node` the layer for which nothing was left; `finished` says that the build got to its end.
+
+def _has_line(text: bytes, word: bytes, pattern: re.Pattern[bytes]) -> bool:
+    at = -1
+    for _ in range(_TRIES):
+        at = text.find(word, at + 1)
+        if at < 0:
+            return False
+        begin = text.rfind(b"\n", 0, at) + 1
+        end = text.find(b"\n", at)
+        end = len(text) if end < 0 else end
+        if pattern.fullmatch(text, at, end) and lines.is_alone(text[begin : at + len(word)], word):
+            return True
+        at = end
+    return False
+
+
+def read(path: Path) -> BuildLog:
+    """Read a log.
+
+    Raises:
+        NotThisFormatError: if no build of TensorRT is in it, or none of its lines is about tactics.
+        FormatError: if it cannot be read, or a list of layers is damaged.
     """
+    found: list[LoggedBuild] = []
+    names_only = False
 
-    first_error: FaultSite | None
-    last_timed: FaultSite | None
-    skipped: tuple[str, ...]
-    failed_node: str
-    finished: bool
+    def done(build: Build) -> None:
+        nonlocal names_only
+        names_only = names_only or build.names_only
+        found.append(_logged(build, scanner, path))
 
-    @property
-    def site(self) -> FaultSite | None:
-        """The best answer to where it was."""
-        if self.first_error is not None:
-            return self.first_error
-        if self.failed_node:
-            return FaultSite(layer=self.failed_node, error="no implementation was found")
-        return None if self.finished else self.last_timed
-
-
-class _Reader:
-    """Goes through a log line by line."""
-
-    def __init__(self) -> None:
-        self.layer = self.runner = self.pending = ""
-        self.first_error: FaultSite | None = None
-        self.skipped: list[str] = []
-        self.failed_node = ""
-        self.finished = False
-
-    def take(self, line: str) -> None:
-        """Take a line."""
-        if match := _TIMING.search(line):
-            self.layer, self.runner, self.pending = match[1], match[2], ""
-        elif match := _COSTS.search(line):
-            self.layer, self.runner, self.pending = match[1], "", ""
-        elif match := _SKIPPED.search(line):
-            self._skip(hexadecimal(match[1]), match[2])
-        elif match := _NO_IMPLEMENTATION.search(line):
-            self.failed_node = self.failed_node or match[1]
-        elif _DONE.search(line):
-            self.finished = True
-        elif match := _NAMED.search(line):
-            self.pending = hexadecimal(match[1])
-        elif _TIMED.search(line):
-            self.pending = ""
-
-    def _skip(self, tactic: str, error: str) -> None:
-        self.skipped.append(tactic)
-        if self.first_error is None and self.layer:
-            self.first_error = FaultSite(layer=self.layer, runner=self.runner, tactic=tactic, error=error)
+    scanner = Scanner(str(path), done)
+    for chunk in chunks(path):
+        scanner.feed(chunk)
+    scanner.end()
+    if names_only and not any(build.assignment for build in found):
+        raise NotThisFormatError(path, *NAMES_ONLY)
+    if not found:
+        raise NotThisFormatError(path, "a log without any line about tactics", _REMEDY)
+    return BuildLog(builds=tuple(found))
 
 
-def failure(lines: Iterable[bytes]) -> Failure:
-    """Say what the log of a failed build tells."""
-    reader = _Reader()
-    for line in lines:
-        reader.take(_ANSI.sub("", line[:_LINE_LIMIT].decode(errors="replace")))
-    last = (
-        FaultSite(layer=reader.layer, runner=reader.runner, tactic=reader.pending) if reader.layer else None
-    )
-    return Failure(
-        first_error=reader.first_error,
-        last_timed=last,
-        skipped=tuple(reader.skipped),
-        failed_node=reader.failed_node,
-        finished=reader.finished,
+def failure(log: Iterable[bytes]) -> Failure:
+    """Say what the log of a failed build tells: of its last build, if there are several."""
+    found: list[Failure] = [Build("").failure()]
+    scanner = Scanner("the log of the build", lambda build: found.append(build.failure()))
+    for chunk in _joined(log):
+        scanner.feed(chunk)
+    scanner.end()
+    return found[-1]
+
+
+def _joined(log: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines, with or without line feed, in chunks."""
+    pieces: list[bytes] = []
+    size = 0
+    for line in log:
+        pieces.append(line[:LINE_LIMIT].removesuffix(b"\n"))
+        size += len(pieces[-1])
+        if size >= CHUNK_SIZE:
+            yield b"\n".join([*pieces, b""])
+            pieces, size = [], 0
+    yield b"\n".join([*pieces, b""])
+
+
+def _logged(build: Build, scanner: Scanner, path: Path) -> LoggedBuild:
+    if build.damage:
+        raise FormatError(
+            path, f"the list of layers is damaged at {build.damage!r}", "Take the log from its source again."
+        )
+    status, problem = _outcome(build)
+    return LoggedBuild(
+        status=status,
+        assignment=_assignment(build, scanner, path) if status is Status.FINISHED else None,
+        failure=build.failure(),
+        tensorrt=build.tensorrt,
+        problem=problem,
+        ops=tuple(pick.op for pick in build.picks.all()),
     )
 
 
-def hexadecimal(tactic: str) -> str:
-    """A tactic id, however it is printed, as `0x` and 16 digits."""
-    return f"0x{int(tactic, 0) & TACTIC_MASK:016x}"
+def _outcome(build: Build) -> tuple[Status, str]:
+    if build.finished and not build.whole:
+        return Status.TRUNCATED, "the log ends in the list of layers"
+    if build.listed or build.details:
+        return Status.FINISHED, ""
+    if build.finished or build.names_only:
+        return Status.UNKNOWN, "the list of layers is empty, or has names only"
+    if build.failed_node:
+        return Status.FAILED, f"the build failed: no implementation was found for {build.failed_node}"
+    if build.timing:
+        layer, _ = build.site()
+        return Status.TRUNCATED, f"the log ends while {layer} is being timed"
+    return Status.UNKNOWN, "the log has no list of layers"
+
+
+def _assignment(build: Build, scanner: Scanner, path: Path) -> Assignment:
+    if build.details:
+        layers = detailed(tuple(build.details), build.picks.all())
+    else:
+        layers = listed(build.listed, scanner.kernels, build.picks)
+    return Assignment(
+        layers=layers,
+        source=Source.LOG,
+        origin=str(path),
+        variant="build log",
+        fields=frozenset(),
+        metadata={"tensorrt": build.tensorrt} if build.tensorrt else {},
+    )

@@ -17,15 +17,18 @@ from polygraphy_debug_ext.formats.reading import read_text_bytes
 from polygraphy_debug_ext.model import Assignment, Source, Tactic
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 _REMEDY: Final = "Remove the file, or export it again."
-_NAMES_ONLY: Final = (
+#: Why layer information has no tactics, and what to do about it.
+NAMES_ONLY: Final = (
     "no tactic information: built with profiling verbosity LAYER_NAMES_ONLY",
     "Rebuild with --profilingVerbosity=detailed (trtexec), or --profiling-verbosity detailed (Polygraphy).",
 )
 _MYELIN_SUFFIX: Final = re.compile(r"_myl[A-Za-z0-9]*_\d+$")
-_ONNX_LAYER: Final = re.compile(r"\[ONNX Layer: ([^\x1e\x1f]*?)\](?=[\x1e\x1f]|$)")
+_ONNX_LAYER: Final = "[ONNX Layer: "
+_SEPARATORS: Final = re.compile("[\x1e\x1f]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +86,18 @@ def parse(data: bytes | str, origin: str) -> tuple[EngineLayer, ...]:
     entries = document.get("Layers") if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise NotThisFormatError(origin, "not layer information (JSON without a list 'Layers')", _REMEDY)
+    return engine_layers(entries, origin)
+
+
+def engine_layers(entries: Sequence[object], origin: str) -> tuple[EngineLayer, ...]:
+    """Return the layers that objects with the fields of layer information stand for. `origin` is named in errors.
+
+    Raises:
+        NotThisFormatError: if they are names alone.
+        FormatError: if a field is not what it should be.
+    """
     if entries and all(isinstance(entry, str) for entry in entries):
-        raise NotThisFormatError(origin, *_NAMES_ONLY)
+        raise NotThisFormatError(origin, *NAMES_ONLY)
     return tuple(_layer(entry, number, origin) for number, entry in enumerate(entries))
 
 
@@ -121,8 +134,14 @@ def _layer(entry: object, number: int, origin: str) -> EngineLayer:
         layer_type=_text(entry, "LayerType", number, origin),
         tactic=_tactic(entry.get("TacticValue"), name, origin),
         kernel=_text(entry, "TacticName", number, origin) or None,
-        onnx_layers=tuple(_ONNX_LAYER.findall(_text(entry, "Metadata", number, origin))),
+        onnx_layers=_onnx_layers(_text(entry, "Metadata", number, origin)),
     )
+
+
+def _onnx_layers(metadata: str) -> tuple[str, ...]:
+    """The names in `[ONNX Layer: a]`, with a control character between two of them."""
+    parts = [part.partition(_ONNX_LAYER)[2] for part in _SEPARATORS.split(metadata) if part.endswith("]")]
+    return tuple(part[:-1] for part in parts if part)
 
 
 def _text(entry: dict[str, Any], field: str, number: int, origin: str) -> str:

@@ -1,0 +1,382 @@
+"""Goes through a build log chunk by chunk, and keeps what it says of each build.
+
+Most of a verbose log is noise: the lines that matter are found by searching whole chunks for a few words, and nothing else of
+the text is looked at. Where a build was, is looked up backwards from where it matters.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from polygraphy_debug_ext.errors import FormatError
+from polygraphy_debug_ext.formats import autotuning, layer_lines
+from polygraphy_debug_ext.formats import log_lines as lines
+from polygraphy_debug_ext.formats.log_assignment import Kernels, Pick, Picks
+from polygraphy_debug_ext.formats.log_builds import Failure
+from polygraphy_debug_ext.model import FaultSite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from polygraphy_debug_ext.formats.autotuning import TunedOp
+    from polygraphy_debug_ext.formats.layer_information import EngineLayer
+    from polygraphy_debug_ext.formats.log_lines import LayerLine
+
+#: Of more failed tactics than that, only the first ones are kept: an error that sticks fails all the later ones.
+_SKIPPED_LIMIT: Final = 10_000
+
+#: A table is not larger; what is, is left out.
+_TABLE_LIMIT: Final = 2**20
+
+#: Lines of somebody else that may be between two lines of the final list.
+_FOREIGN_LINES: Final = 4
+
+_DETAILS: Final = layer_lines.HEADER + b"\n"
+
+#: What begins or ends something; a table does not go on after it.
+_BOUNDS: Final = frozenset({lines.OP, lines.LIST, _DETAILS, lines.ANOTHER_STRATEGY, lines.VERSION})
+
+#: What is never between two lines of one final list.
+_NOT_BETWEEN: Final = (lines.LIST, lines.TIMING, lines.COSTS, lines.VERSION)
+
+#: An error that is none: such tactics are left out of builds that are well.
+_HARMLESS: Final = "insufficient memory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    """A table that is not at its end: of an op of this graph, tuned for this combination of formats."""
+
+    op: TunedOp
+    graph: str
+    combination: bytes
+    rows: bytes = b""
+
+
+@dataclass(slots=True)
+class Build:
+    """What was seen of a build so far.
+
+    `whole` says that its list of layers is there to the end, `excerpt` that there is nothing else; `damage` is text that should be
+    a layer, and is not.
+    """
+
+    tensorrt: str
+    timing: bytes = b""
+    pending: str = ""
+    first_error: FaultSite | None = None
+    skipped: list[str] = field(default_factory=list)
+    failed_node: str = ""
+    listed: list[LayerLine] = field(default_factory=list)
+    details: list[EngineLayer] = field(default_factory=list)
+    picks: Picks = field(default_factory=Picks)
+    finished: bool = False
+    whole: bool = False
+    excerpt: bool = False
+    names_only: bool = False
+    damage: str = ""
+
+    @property
+    def seen(self) -> bool:
+        """Whether there was anything of it at all."""
+        found = self.timing or self.skipped or self.failed_node or self.picks.found
+        return bool(found or self.finished or self.names_only)
+
+    def site(self) -> tuple[str, str]:
+        """The layer and the runner that was timed last."""
+        return lines.place(self.timing) if self.timing else ("", "")
+
+    def failure(self) -> Failure:
+        """What the log tells of its failure."""
+        layer, runner = self.site()
+        return Failure(
+            first_error=self.first_error,
+            last_timed=FaultSite(layer=layer, runner=runner, tactic=self.pending) if layer else None,
+            skipped=tuple(self.skipped),
+            failed_node=self.failed_node,
+            finished=self.finished,
+        )
+
+
+class Scanner:
+    """Takes a log; has its builds at the end.
+
+    Args:
+        origin: Names the log in errors.
+        done: Is given each build that ended.
+    """
+
+    def __init__(self, origin: str, done: Callable[[Build], None]) -> None:
+        self.kernels = Kernels()
+        self._origin = origin
+        self._done = done
+        self._build = Build("")
+        self._version = ""
+        self._begun = False
+        self._in: Callable[[bytes, int], int] | None = None
+        self._last_is_damaged = self._new_details = False
+        self._table: _Table | None = None
+        self._bounds: list[int] = []
+        self._combination = b""
+        self._text = b""
+        self._caught_up = self._timing_at = 0
+        self._handlers: dict[bytes, Callable[[int, int], int]] = {
+            lines.LIST: self._begin_list,
+            _DETAILS: self._begin_details,
+            lines.SKIPPING: self._skip,
+            lines.NO_IMPLEMENTATION: self._fail,
+            lines.OP: self._tune,
+            lines.ANOTHER_STRATEGY: self._start_again,
+            lines.VERSION: self._tell_version,
+            lines.RESOURCE: self._tell_version,
+            lines.MODULE: self._tell_version,
+        }
+
+    def feed(self, chunk: bytes) -> None:
+        """Take whole lines.
+
+        Raises:
+            FormatError: if a list of layers is damaged.
+        """
+        text = self._text = lines.plain(chunk)
+        self._caught_up = self._timing_at = 0
+        marks = self._marks()
+        self._bounds = [at for at, mark in marks if mark in _BOUNDS]
+        self.kernels.add(lines.kernels(text))
+        at = self._in(text, 0) if self._in is not None else 0
+        self._caught_up = self._timing_at = at
+        if self._table is not None:
+            self._take_table(0)
+        for begin, mark in marks:
+            if begin >= at:
+                at = self._handlers[mark](begin, self._line_end(begin))
+        self._catch_up(len(text))
+        self._look_for_pending(len(text))
+        self._begun = self._begun or bool(text.strip())
+
+    def end(self) -> None:
+        """Take the end of the log."""
+        build = self._build
+        if self._in is not None:
+            if self._last_is_damaged:
+                build.damage = ""
+            elif build.excerpt and build.listed:
+                tensors = self._text.rpartition(b", Tactic: ")[2]
+                build.whole = self._text.endswith(b"\n") or b" -> " in tensors
+        self._in = None
+        self._close()
+
+    def _marks(self) -> list[tuple[int, bytes]]:
+        """Where the words that matter are."""
+        text = self._text
+        marks = []
+        for mark in self._handlers:
+            at = text.find(mark)
+            while at >= 0:
+                marks.append((at, mark))
+                at = text.find(mark, at + len(mark))
+        marks.sort()
+        return marks
+
+    def _line_end(self, at: int) -> int:
+        end = self._text.find(b"\n", at)
+        return len(self._text) if end < 0 else end
+
+    def _line(self, at: int) -> bytes:
+        return self._text[self._text.rfind(b"\n", 0, at) + 1 : self._line_end(at)]
+
+    def _close(self) -> None:
+        """End the build."""
+        if self._build.seen:
+            self._done(self._build)
+        self._build = Build(self._version)
+        self._combination = b""
+        self._table = None
+
+    def _catch_up(self, upto: int) -> None:
+        """Look for what was timed last before this place."""
+        text, start = self._text, self._caught_up
+        self._caught_up = upto
+        timing = text.rfind(lines.TIMING, start, upto)
+        costs = text.rfind(lines.COSTS, start, upto)
+        combination = text.rfind(lines.COMBINATION, start, upto)
+        timing = max(timing, costs)
+        if timing >= 0:
+            if self._build.finished:
+                self._close()
+            self._build.timing, self._build.pending = self._line(timing), ""
+            self._timing_at = timing
+        if combination < costs:
+            self._combination = b""
+        elif combination >= 0:
+            self._combination = text[combination : self._line_end(combination)]
+
+    def _look_for_pending(self, upto: int) -> None:
+        """Look for a tactic that was named, but not timed; up to TensorRT 8.4 it is named before."""
+        text, start = self._text, self._timing_at
+        named = text.rfind(lines.NAMED, start, upto)
+        if named >= 0:
+            self._build.pending = lines.named_tactic(text, named, upto)
+        elif self._build.pending and lines.is_timed(text, start, upto):
+            self._build.pending = ""
+
+    def _evidence(self, at: int) -> Build:
+        """The build that something at this place belongs to."""
+        self._catch_up(at)
+        if self._build.finished:
+            self._close()
+        return self._build
+
+    def _skip(self, at: int, end: int) -> int:
+        if skipped := lines.skipped(self._text[at:end]):
+            build = self._evidence(at)
+            tactic, error = skipped
+            if len(build.skipped) < _SKIPPED_LIMIT:
+                build.skipped.append(tactic)
+            if build.first_error is None and build.timing and _HARMLESS not in error:
+                layer, runner = build.site()
+                build.first_error = FaultSite(layer=layer, runner=runner, tactic=tactic, error=error)
+        return end
+
+    def _fail(self, at: int, end: int) -> int:
+        build = self._evidence(at)
+        build.failed_node = build.failed_node or lines.failed_node(self._text[at:end])
+        return end
+
+    def _start_again(self, at: int, end: int) -> int:
+        self._evidence(at).picks = Picks()
+        self._combination = b""
+        return end
+
+    def _tell_version(self, at: int, end: int) -> int:
+        if version := lines.version(self._text[at:end]):
+            self._version = version
+            if lines.RUNNING in self._line(at):
+                self._catch_up(at)
+                self._look_for_pending(at)
+                self._close()
+                self._timing_at = at
+            if not self._build.finished:
+                self._build.tensorrt = self._build.tensorrt or version
+        return end
+
+    def _tune(self, at: int, end: int) -> int:
+        op = autotuning.begin(self._text[at:end].decode(errors="replace"))
+        self._table = None
+        if op is not None and op.key is not None:
+            graph, _ = self._evidence(at).site()
+            self._table = _Table(op=op, graph=graph, combination=self._combination)
+            self._take_table(end)
+        return end
+
+    def _take_table(self, start: int) -> None:
+        """Take the rows from `start`, and the choice among them, if it was printed; a table may go on in the next chunk."""
+        table, self._table = self._table, None
+        if table is None:
+            return
+        text = self._text
+        number = bisect_left(self._bounds, start)
+        bound = self._bounds[number] if number < len(self._bounds) else len(text)
+        at = text.find(lines.SELECTED, start, bound)
+        rows = table.rows + text[start : bound if at < 0 else at]
+        if at >= 0:
+            self._choose(table, rows, text[at : self._line_end(at)].decode(errors="replace"))
+        elif bound == len(text) and len(rows) < _TABLE_LIMIT:
+            self._table = replace(table, rows=rows)
+
+    def _choose(self, table: _Table, rows: bytes, choice: str) -> None:
+        """Keep what was selected, with its row."""
+        if (found := autotuning.selected(choice)) is None:
+            return
+        written, cost = found
+        at = rows.find(f", {written},".encode())
+        row = rows[rows.rfind(b"\n", 0, at) + 1 : at + len(written) + 3] if at >= 0 else b""
+        candidate = autotuning.row(row.decode(errors="replace"))
+        candidates = () if candidate is None else (candidate,)
+        op = replace(table.op, candidates=candidates, selected=int(written, 16))
+        picks = self._build.picks
+        if table.combination not in picks.formats:
+            picks.formats[table.combination] = lines.combination(table.combination)
+        section = picks.found.setdefault(table.graph, {}).setdefault(table.combination, {})
+        section[op.op, op.key or ""] = Pick(op=op, tactic=int(written, 16), cost_ms=cost)
+
+    def _begin_list(self, at: int, end: int) -> int:
+        if self._text[at + len(lines.LIST) : end].strip():
+            return end
+        build = self._evidence(at)
+        build.finished = True
+        build.excerpt = not self._begun and not self._text[: max(self._text.rfind(b"\n", 0, at), 0)].strip()
+        return self._take_list(self._text, end + 1)
+
+    def _take_list(self, text: bytes, start: int) -> int:
+        """Take lines of the final list, and return where it ends."""
+        self._in = self._take_list
+        build = self._build
+        while start < len(text):
+            end = text.find(b"\n", start)
+            end = len(text) if end < 0 else end
+            self._last_is_damaged = False
+            try:
+                line = lines.layer_line(text[start:end])
+            except ValueError as error:
+                build.damage = build.damage or str(error)
+                self._last_is_damaged = True
+            else:
+                build.whole = line is None
+                if line is not None:
+                    build.listed.append(line)
+                elif not self._goes_on(text, start):
+                    return self._end_block(start)
+            start = end + 1
+        return len(text)
+
+    def _goes_on(self, text: bytes, start: int) -> bool:
+        """Whether the list may go on after a few lines that somebody else wrote in between."""
+        for _ in range(_FOREIGN_LINES):
+            end = text.find(b"\n", start) + 1
+            if any(mark in text[start : end or len(text)] for mark in _NOT_BETWEEN):
+                return False
+            if not end or end == len(text):
+                return True
+            start = end
+            if text.find(b"Layer(", start, start + lines.PREFIX_LIMIT) >= 0:
+                return True
+        return False
+
+    def _begin_details(self, at: int, end: int) -> int:
+        if not layer_lines.is_header(self._line(at)):
+            return end
+        self._catch_up(at)
+        self._new_details = True
+        return self._take_details(self._text, end + 1)
+
+    def _take_details(self, text: bytes, start: int) -> int:
+        """Take the layers with their details, and return where they end."""
+        self._in = self._take_details
+        while start < len(text):
+            end = text.find(b"\n", start)
+            end = len(text) if end < 0 else end
+            line = text[start:end]
+            if not layer_lines.is_layer(line):
+                if self._new_details:
+                    # A word of some other tool, or names without details.
+                    self._build.names_only = self._build.names_only or bool(line.strip())
+                else:
+                    self._build.whole = True
+                return self._end_block(start)
+            if self._new_details and self._build.details:
+                self._close()
+            self._new_details, self._build.finished, self._build.whole = False, True, False
+            try:
+                self._build.details.append(layer_lines.engine_layer(line, self._origin))
+            except FormatError as error:
+                self._build.damage = self._build.damage or error.reason
+            start = end + 1
+        return len(text)
+
+    def _end_block(self, at: int) -> int:
+        self._in = None
+        self._caught_up = self._timing_at = max(at, self._caught_up)
+        return at
