@@ -6,13 +6,16 @@
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from polygraphy_debug_ext.model import Field, Verdict
+from polygraphy_debug_ext.analysis.identity import identities
+from polygraphy_debug_ext.model import Field, Source, Verdict
+from polygraphy_debug_ext.model.assignment import is_opaque
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -22,6 +25,24 @@ if TYPE_CHECKING:
     from polygraphy_debug_ext.model import Assignment, Tactic
 
 ABSENT: Final = -1
+
+
+class _View(enum.Enum):
+    """Which layers a source can see at all."""
+
+    SELECTOR = enum.auto()
+    ENGINE = enum.auto()
+    LOG = enum.auto()
+
+
+_VIEWS: Final = {
+    Source.SELECTOR: _View.SELECTOR,
+    Source.REPLAY: _View.SELECTOR,
+    Source.ENGINE: _View.ENGINE,
+    Source.LAYER_INFORMATION: _View.ENGINE,
+    Source.TIMING_CACHE: _View.ENGINE,
+    Source.LOG: _View.LOG,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +59,9 @@ class Table:
 
     `codes` (int32, builds x layers) indexes `choices`; `layer_of` (int32, choices) indexes `layers`, which are in the order
     of the builds; `bad` (bool, builds). `origins` names the files. `fields` are the tensor properties that were compared,
-    `not_compared` those that only some records have; `variants` counts the records by dialect.
+    `not_compared` those that only some records have; `variants` counts the records by dialect. `incomparable` are layers that
+    were left out: their records have nothing by which they can be compared, or sources of one kind do not tell of them at all, so that
+    a build of theirs without the layer says nothing.
     """
 
     layers: tuple[str, ...]
@@ -51,6 +74,7 @@ class Table:
     not_compared: frozenset[Field] = frozenset()
     variants: tuple[tuple[str, int], ...] = ()
     opaque_layers: tuple[str, ...] = ()
+    incomparable: tuple[str, ...] = ()
 
     def counts(self, builds: NDArray[np.bool_]) -> NDArray[np.int64]:
         """How many of the chosen builds have each choice (int64, choices)."""
@@ -71,69 +95,105 @@ class TableBuilder:
     def __init__(self) -> None:
         self._layers: dict[str, int] = {}
         # Readers give equal records as one object; holding on to it keeps its id from being used again.
-        self._raw: dict[tuple[str, int], int] = {}
-        self._tactics: list[tuple[int, Tactic]] = []
-        self._rows: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
+        self._numbers: dict[tuple[str, int], int] = {}
+        self._records: list[tuple[int, Tactic]] = []
+        self._rows: list[NDArray[np.int32]] = []
         self._bad: list[bool] = []
         self._origins: list[str] = []
         self._fields: list[frozenset[Field]] = []
         self._variants: Counter[str] = Counter()
-        self._opaque: dict[str, None] = {}
+        self._views: list[_View] = []
 
     def add(self, assignment: Assignment, verdict: Verdict) -> None:
         """Take the assignment of a build that was good or bad."""
-        layers, raws = [], []
-        for layer, tactic in assignment.layers.items():
-            if tactic.swallowed:
-                continue
-            raw = self._raw.get((layer, id(tactic)))
-            if raw is None:
-                raw = self._raw[layer, id(tactic)] = len(self._tactics)
-                self._tactics.append((self._layers.setdefault(layer, len(self._layers)), tactic))
-            raws.append(raw)
-            layers.append(self._tactics[raw][0])
-        self._rows.append((np.array(layers, dtype=np.int32), np.array(raws, dtype=np.int32)))
+        keys = zip(assignment.layers, map(id, assignment.layers.values()), strict=True)
+        found = list(map(self._numbers.get, keys))
+        if None in found:
+            found = [self._number(layer, tactic) for layer, tactic in assignment.layers.items()]
+        self._rows.append(np.array(found, dtype=np.int32))
         self._bad.append(verdict is Verdict.BAD)
         self._origins.append(assignment.origin)
         self._fields.append(assignment.fields)
         self._variants[assignment.variant] += 1
-        self._opaque.update(dict.fromkeys(assignment.opaque_layers))
+        self._views.append(_VIEWS[assignment.source])
 
     def table(self) -> Table:
-        """Return the table of what was taken; where records differ in what they tell of a tensor, only what all of them tell counts."""
+        """Return the table of what was taken; where records differ in what they tell, only what all of them tell counts."""
         fields = frozenset(Field).intersection(*self._fields)
-        choices, choice_of = self._merge(fields)
-        codes = np.full((len(self._rows), len(self._layers)), ABSENT, dtype=np.int32)
-        for build, (layers, raws) in enumerate(self._rows):
-            codes[build, layers] = choice_of[raws]
+        recorded = frozenset[Field]().union(*self._fields)
         names = tuple(self._layers)
+        layer_of = np.array([layer for layer, _ in self._records], dtype=np.int32)
+        choices, choice_of = self._choices(fields, self._seen_by_all(layer_of))
+        kept = list(dict.fromkeys(layer for layer, _ in choices))
+        place_of = np.full(len(names), ABSENT, dtype=np.int32)
+        place_of[kept] = np.arange(len(kept))
+        codes = np.full((len(self._rows), len(kept)), ABSENT, dtype=np.int32)
+        for build, row in enumerate(self._rows):
+            compared = row[choice_of[row] != ABSENT]
+            codes[build, place_of[layer_of[compared]]] = choice_of[compared]
+        told = dict.fromkeys(layer for layer, tactic in self._records if not tactic.swallowed)
         return Table(
-            layers=names,
+            layers=tuple(names[layer] for layer in kept),
             choices=tuple(Choice(layer=names[layer], tactic=tactic) for layer, tactic in choices),
-            layer_of=np.array([layer for layer, _ in choices], dtype=np.int32),
+            layer_of=place_of[[layer for layer, _ in choices]] if choices else np.empty(0, dtype=np.int32),
             codes=codes,
             bad=np.array(self._bad, dtype=np.bool_),
             origins=tuple(self._origins),
             fields=fields,
-            not_compared=frozenset[Field]().union(*self._fields) - fields,
+            not_compared=recorded - fields,
             variants=tuple(sorted(self._variants.items())),
-            opaque_layers=tuple(self._opaque),
+            opaque_layers=tuple(
+                dict.fromkeys(names[each] for each, tactic in self._records if is_opaque(names[each], tactic))
+            ),
+            incomparable=tuple(names[layer] for layer in told if place_of[layer] == ABSENT),
         )
 
-    def _merge(self, fields: frozenset[Field]) -> tuple[list[tuple[int, Tactic]], NDArray[np.int32]]:
-        """Put equal tactics of a layer together; return the choices, and the choice of each raw tactic."""
-        found: dict[tuple[int, Hashable], int] = {}
+    def _number(self, layer: str, tactic: Tactic) -> int:
+        number = self._numbers.get((layer, id(tactic)))
+        if number is None:
+            number = self._numbers[layer, id(tactic)] = len(self._records)
+            self._records.append((self._layers.setdefault(layer, len(self._layers)), tactic))
+        return number
+
+    def _seen_by_all(self, layer_of: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Which layers every kind of source tells of (bool, layers), be it once."""
+        told = np.array([not tactic.swallowed for _, tactic in self._records], dtype=np.bool_)
+        seen: dict[_View, NDArray[np.bool_]] = {}
+        for view, row in zip(self._views, self._rows, strict=True):
+            layers = seen.setdefault(view, np.zeros(len(self._layers), dtype=np.bool_))
+            layers[layer_of[row[told[row]]]] = True
+        everywhere = np.ones(len(self._layers), dtype=np.bool_)
+        for layers in seen.values():
+            everywhere &= layers
+        return everywhere
+
+    def _choices(
+        self, fields: frozenset[Field], comparable: NDArray[np.bool_]
+    ) -> tuple[list[tuple[int, Tactic]], NDArray[np.int32]]:
+        """Put equal tactics of a layer together; return the choices, and the choice of each record."""
+        by_layer: dict[int, list[int]] = {}
+        for number, (layer, tactic) in enumerate(self._records):
+            if comparable[layer] and not tactic.swallowed:
+                by_layer.setdefault(layer, []).append(number)
         choices: list[tuple[int, Tactic]] = []
-        choice_of = np.empty(len(self._tactics), dtype=np.int32)
-        for raw, (layer, tactic) in enumerate(self._tactics):
-            number = found.setdefault((layer, tactic.identity(fields)), len(choices))
-            if number == len(choices):
-                choices.append((layer, tactic))
-            elif choices[number][1].kernel is None:
-                # A record that knows the name of the kernel says more than one that does not.
-                choices[number] = (layer, tactic)
-            choice_of[raw] = number
+        choice_of = np.full(len(self._records), ABSENT, dtype=np.int32)
+        for layer in sorted(by_layer):
+            numbers = by_layer[layer]
+            same = identities([self._records[number][1] for number in numbers], fields)
+            found: dict[Hashable, int] = {}
+            for number, identity in zip(numbers, same or (), strict=same is not None):
+                tactic = self._records[number][1]
+                choice = choice_of[number] = found.setdefault(identity, len(choices))
+                if choice == len(choices):
+                    choices.append((layer, tactic))
+                elif _told(tactic) > _told(choices[choice][1]):
+                    choices[choice] = (layer, tactic)
         return choices, choice_of
+
+
+def _told(tactic: Tactic) -> int:
+    """How much a record tells: the one to show for a choice tells most."""
+    return sum(part is not None for part in (tactic.kernel, tactic.tactic, tactic.implementation))
 
 
 def table_of(good: Iterable[Assignment], bad: Iterable[Assignment]) -> Table:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
 IMPLEMENTATION_MASK = 2**32 - 1
 TACTIC_MASK = 2**64 - 1
@@ -58,10 +60,18 @@ class TensorInfo:
 
     def identity(self, fields: frozenset[Field]) -> Hashable:
         """The values of `fields`, to be compared with those of another tensor."""
-        return tuple(getattr(self, field.value) for field in Field if field in fields)
+        return _values(fields)(self)
 
 
 ALL_FIELDS = frozenset(Field)
+
+
+@lru_cache(maxsize=32)
+def _values(fields: frozenset[Field]) -> Callable[[TensorInfo], Hashable]:
+    """What gets the values of fields, in one order."""
+    names = [field.value for field in Field if field in fields]
+    values: Callable[[TensorInfo], Hashable] = attrgetter(*names) if names else lambda _: ()
+    return values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
