@@ -11,7 +11,6 @@ import pytest
 from polygraphy_debug_ext.analysis import difference
 from polygraphy_debug_ext.formats.collection import collect
 from polygraphy_debug_ext.model import Finding, Outcome, Suspect
-from polygraphy_debug_ext.reports import difference as report
 
 CASES = Path(__file__).parent / "data" / "cases"
 
@@ -46,7 +45,7 @@ def test_case_10_old_formats(version: str) -> None:
     assert [{key: each[key] for key in wanted[0]} for each in found] == wanted
 
 
-def test_case_10_mixed_formats_are_compared_and_the_layout_is_said_to_be_left_out() -> None:
+def test_case_10_mixed_formats_are_compared_on_what_all_of_them_record() -> None:
     root = CASES / "10-replay-old-formats"
     good = [each for directory in sorted(root.glob("*/good")) for each in collect(directory).assignments]
     bad = [each for directory in sorted(root.glob("*/bad")) for each in collect(directory).assignments]
@@ -54,9 +53,6 @@ def test_case_10_mixed_formats_are_compared_and_the_layout_is_said_to_be_left_ou
     assert [suspect.layer for suspect in finding.suspects] == ["Conv_0 + Relu_1"]
     assert finding.suspects[0].bad_builds == 4
     assert finding.variants == (("0.29", 2), ("0.33", 2), ("0.43", 2), ("0.47", 2))
-    (line,) = report.before_the_counts(finding)
-    assert "I/O layout of tensors" in line.text
-    assert "0.29 (2 files)" in line.text
 
 
 def test_case_11_new_format() -> None:
@@ -69,8 +65,6 @@ def test_case_11_new_format() -> None:
     assert list(finding.opaque_layers) == wanted["opaque_layers"]
     assert not {suspect.layer for suspect in finding.suspects} & set(wanted["not_suspects"])
     assert {len(each.layers) for each in collect(root).assignments} == {wanted["num_layers"]}
-    text = "\n".join(line.text for line in report.answer(finding))
-    assert all(layer in text for layer in wanted["opaque_layers"])
 
 
 def test_case_12_identical_replays_name_the_opaque_layer() -> None:
@@ -81,10 +75,6 @@ def test_case_12_identical_replays_name_the_opaque_layer() -> None:
     assert list(finding.suspects) == wanted["suspects"]
     (layer,) = finding.opaque_layers
     assert layer in wanted["verdict"]
-    text = "\n".join(line.text for line in report.answer(finding))
-    assert layer in text
-    assert "layer information" in text
-    assert "Try generating more" not in text
 
 
 def test_case_19_all_bad_lists_no_layer_and_says_why() -> None:
@@ -95,15 +85,11 @@ def test_case_19_all_bad_lists_no_layer_and_says_why() -> None:
     assert finding.outcome is Outcome.NO_GOOD_BUILD
     assert list(finding.suspects) == wanted["suspects"]
     assert finding.distinct_bad == 2
-    text = "\n".join(line.text for line in report.answer(finding))
-    assert "all of 3 builds failed" in text
-    assert "2 different sets of tactics" in text
-    assert not any(layer in text for layer in wanted["common_to_all_bad"])
 
 
 def test_case_19_mirrored_bounds_the_failure_rate() -> None:
     builds = collect(CASES / "19-always-bad-not-flaky" / "replays" / "bad").assignments
     finding = difference(builds, [])
     assert finding.outcome is Outcome.NO_BAD_BUILD
-    (line,) = report.before_the_counts(finding)
-    assert "No failure was seen in 3 builds: the failure rate is below 63%" in line.text
+    assert finding.failure_rate_bound is not None
+    assert 0.63 < finding.failure_rate_bound < 0.64
