@@ -46,7 +46,8 @@ def lowered(model: onnx.ModelProto) -> onnx.ModelProto:
         return model
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    for graph in list(_graphs(copy.graph)):
+    # Inner graphs first: nodes are copied with them.
+    for graph in reversed(list(_graphs(copy.graph))):
         for tensor in _tensors(graph):
             if tensor.data_type == BRAIN:
                 _widen(tensor)

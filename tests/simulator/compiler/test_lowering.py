@@ -74,7 +74,8 @@ def test_subgraphs_are_lowered_too(models: Models) -> None:
         name: helper.make_graph(
             [
                 helper.make_node("Cast", ["x"], [f"{name}0"], to=BRAIN),
-                helper.make_node("Cast", [f"{name}0"], [f"{name}1"], to=FLOAT),
+                helper.make_node("Add", [f"{name}0", f"{name}0"], [f"{name}2"]),
+                helper.make_node("Cast", [f"{name}2"], [f"{name}1"], to=FLOAT),
             ],
             name,
             [],
@@ -84,7 +85,7 @@ def test_subgraphs_are_lowered_too(models: Models) -> None:
     }
     condition = numpy_helper.from_array(np.array(1, np.bool_), "c")
     model = models.make([helper.make_node("If", ["c"], ["y"], **branches)], {"x": [4]}, ["y"], [condition])
-    np.testing.assert_array_equal(compute(model, [1 + 2**-9, 3, 4, 5]), np.array([1, 3, 4, 5], np.float32))
+    np.testing.assert_array_equal(compute(model, [1 + 2**-9, 3, 4, 5]), np.array([2, 6, 8, 10], np.float32))
 
 
 def test_constants_in_bf16_are_folded_in_bf16(models: Models) -> None:
