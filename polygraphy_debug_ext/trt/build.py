@@ -65,12 +65,12 @@ class EngineBuilder:
             PolygraphyException: if the network cannot be loaded.
         """
         # Whether types and tactics can be had as asked for is known before anything is loaded.
-        to_fp16 = precision.take_off(self._groups, probe(tensorrt()))
+        half = precision.take_off(self._groups, probe(tensorrt()))
         self._listener = listen()
         if self._options.load is not None:
             self._forced = replay.read(self._options.load)
         handler(self._options, self._forced, self._listener)
-        self._loaded = precision.load_network(self._groups, to_fp16=to_fp16)
+        self._loaded = precision.load_network(self._groups, half)
 
     def build(self) -> None:
         """Build an engine and write it, with the replay of its tactics where that was asked for.

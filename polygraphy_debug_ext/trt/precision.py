@@ -1,7 +1,7 @@
 """`--fp16` and its like for strongly typed networks: TensorRT 11 and TensorRT-RTX have no others, and no flags for types.
 
-Polygraphy drops these options there without a word. Here `--fp16` converts the network itself, and what cannot be had so is
-refused with what to do instead.
+Polygraphy drops these options there without a word. Here `--fp16` and `--bf16` convert the network itself, and what cannot be had
+so is refused with what to do instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from polygraphy_debug_ext.trt.capabilities import Capabilities
-    from polygraphy_debug_ext.trt.precision_onnx import Converted
+    from polygraphy_debug_ext.trt.precision_onnx import Converted, Half
 
 #: Options that ask the builder for types, by group: attribute and option.
 _WEAK: Final[dict[type, tuple[tuple[str, str], ...]]] = {
@@ -55,18 +55,31 @@ _QUANTIZED: Final = frozenset(
     }
 )
 _NAMES_SHOWN: Final = 5
+#: What became of constants that are out of range, by type: of the large ones, and of the small ones.
+_FATES: Final[dict[Half, tuple[str, str]]] = {
+    "FP16": ("above 65504 in size were clamped", "below 6e-08 in size were raised to that"),
+    "BF16": ("above 3.39e+38 in size were clamped", ""),
+}
+_WHY_KEPT: Final[dict[Half, str]] = {
+    "FP16": "because the converter or ONNX has no FP16 for it",
+    "BF16": "because the converter or TensorRT has no BF16 for it",
+}
 
 
-def take_off(groups: Mapping[type, Any], capabilities: Capabilities) -> bool:
-    """Take `--fp16` off the options of a strongly typed network; return whether to convert the network instead.
+def take_off(groups: Mapping[type, Any], capabilities: Capabilities) -> Half | None:
+    """Take `--fp16` or `--bf16` off the options of a strongly typed network; return what to convert the network to instead.
 
     Raises:
-        UsageError: if something was asked for that a strongly typed network cannot have from the builder.
+        UsageError: if something was asked for that the builder cannot do, or that a strongly typed network cannot have from it.
     """
     config = groups[TrtConfigArgs]
     asked = getattr(groups[TrtLoadNetworkArgs], "strongly_typed", None)
     if not (capabilities.strongly_typed_only or asked):
-        return False
+        if config.bf16 and "BF16" not in capabilities.weak_types:
+            raise UsageError(
+                f"--bf16: {capabilities} has no BF16", "It came with TensorRT 9. Leave it out, or use --fp16."
+            )
+        return None
     types_are_its_own = (
         f"{capabilities} builds strongly typed networks only"
         if capabilities.strongly_typed_only
@@ -77,34 +90,37 @@ def take_off(groups: Mapping[type, Any], capabilities: Capabilities) -> bool:
         given = [option for attribute, option in _NOT_ON_RTX if _is_given(config, attribute)]
         if given:
             raise UsageError(f"{', '.join(given)}: {capabilities} has no DLA", "Leave it out.")
-    if config.bf16:
+    wanted: list[Half] = [
+        *(("FP16",) if config.fp16 else ()),
+        *(("BF16",) if config.bf16 else ()),
+    ]
+    if len(wanted) > 1:
         raise UsageError(
-            f"--bf16: {types_are_its_own}, and there is no converter to BF16 here",
-            "Convert the network, for example with ModelOpt (python -m modelopt.onnx.autocast --onnx_path MODEL "
-            "--keep_io_types --low_precision_type bf16), and leave --bf16 out; or use --fp16.",
+            f"--fp16, --bf16: {types_are_its_own}: the builder cannot choose between the two",
+            "Leave one of them out: FP16 rounds less, BF16 has the range of FP32.",
         )
-    wanted, config.fp16 = bool(config.fp16), None
-    return wanted
+    config.fp16 = config.bf16 = None
+    return wanted[0] if wanted else None
 
 
-def load_network(groups: Mapping[type, Any], *, to_fp16: bool) -> tuple[Any, Any]:
+def load_network(groups: Mapping[type, Any], half: Half | None = None) -> tuple[Any, Any]:
     """Load the network; return the builder and the network.
 
     Args:
         groups: Polygraphy's argument groups, after parsing.
-        to_fp16: Whether to convert it to FP16 first.
+        half: What to convert it to first, if anything.
 
     Raises:
         UsageError: if it cannot be converted.
         PolygraphyException: if it cannot be loaded.
     """
-    model = _converted(groups) if to_fp16 else None
+    model = None if half is None else _converted(groups, half)
     if model is None:
         return _parsed(groups[TrtLoadNetworkArgs])
     from polygraphy_debug_ext.trt.precision_onnx import save  # noqa: PLC0415 - onnx takes its time
 
     with TemporaryDirectory(prefix="polygraphy_debug_") as directory:
-        path = Path(directory) / "fp16.onnx"
+        path = Path(directory) / "converted.onnx"
         save(model, path)
         return _parsed(_reading(groups, path))
 
@@ -130,12 +146,13 @@ def _reading(groups: Mapping[type, Any], path: Path) -> Any:  # noqa: ANN401
     return options
 
 
-def _converted(groups: Mapping[type, Any]) -> Any:  # noqa: ANN401 - onnx has no types
-    """Return the network in FP16; None if it can be loaded as it is."""
+def _converted(groups: Mapping[type, Any], half: Half) -> Any:  # noqa: ANN401 - onnx has no types
+    """Return the network in a type of 16 bits; None if it can be loaded as it is."""
+    option = f"--{half.lower()}"
     if not groups[ModelArgs].model_type.is_onnx():
         raise UsageError(
-            "--fp16: only ONNX networks can be converted to FP16, and a strongly typed one takes no flag for it",
-            "Give the network FP16 types where it is made, and leave --fp16 out.",
+            f"{option}: only ONNX networks can be converted to {half}, and a strongly typed one takes no flag for it",
+            f"Give the network {half} types where it is made, and leave {option} out.",
         )
     from polygraphy_debug_ext.trt.precision_onnx import convert, typed  # noqa: PLC0415 - onnx takes its time
 
@@ -144,43 +161,37 @@ def _converted(groups: Mapping[type, Any]) -> Any:  # noqa: ANN401 - onnx has no
     )()
     kind = typed(model)
     if kind is not None:
-        G_LOGGER.warning(f"--fp16: the network has {kind} types of its own already, and is left as it is.")
+        G_LOGGER.warning(f"{option}: the network has {kind} types of its own already, and is left as it is.")
         return None
-    converted = convert(model)
+    converted = convert(model, half)
     if typed(converted.model) is None:
         G_LOGGER.warning(
-            "--fp16: nothing in the network would be computed in FP16 (it only moves data, or has ops that stay in FP32): it is "
-            "left as it is."
+            f"{option}: nothing in the network would be computed in {half} (it only moves data, or has ops that stay in FP32): "
+            "it is left as it is."
         )
         return None
-    _tell(converted)
+    _tell(converted, half)
     return converted.model
 
 
-def _tell(converted: Converted) -> None:
+def _tell(converted: Converted, half: Half) -> None:
     G_LOGGER.info(
-        "--fp16: the types of a strongly typed network are its own. It was converted to FP16; its inputs and outputs keep "
-        "their types."
+        f"--{half.lower()}: the types of a strongly typed network are its own. It was converted to {half}; its inputs and outputs "
+        "keep their types."
     )
     for op_type, names in converted.kept.items():
-        G_LOGGER.warning(
-            f"Kept in FP32: {op_type} ({_some(names)}), because the converter or ONNX has no FP16 for it."
-        )
+        G_LOGGER.warning(f"Kept in FP32: {op_type} ({_some(names)}), {_WHY_KEPT[half]}.")
     if converted.moves:
         G_LOGGER.info(
             f"Left in FP32: {_some(converted.moves)}, which only move data from FP32 inputs to FP32 outputs."
         )
-    for fate, counts in (
-        ("above 65504 in size were clamped", {each.name: each.large for each in converted.out_of_range}),
-        (
-            "below 6e-08 in size were raised to that",
-            {each.name: each.small for each in converted.out_of_range},
-        ),
-    ):
+    large = {each.name: each.large for each in converted.out_of_range}
+    small = {each.name: each.small for each in converted.out_of_range}
+    for fate, counts in zip(_FATES[half], (large, small), strict=True):
         named = tuple(f"{name} ({count})" for name, count in sorted(counts.items(), key=_by_count) if count)
         if named:
             total = sum(counts.values())
-            G_LOGGER.warning(f"Out of the range of FP16: {total} value(s) {fate}: {_some(named)}.")
+            G_LOGGER.warning(f"Out of the range of {half}: {total} value(s) {fate}: {_some(named)}.")
 
 
 def _by_count(item: tuple[str, int]) -> tuple[int, str]:

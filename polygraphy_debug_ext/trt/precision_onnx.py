@@ -1,8 +1,8 @@
-"""Converts an ONNX network to FP16 for builders that take the types of a network as they are.
+"""Converts an ONNX network to FP16 or BF16 for builders that take the types of a network as they are.
 
 ONNX Runtime's converter does the conversion. What it leaves undone is done here: ops for which ONNX allows no FP16 are kept in
 FP32, and so are their weights where a converted op shares them; casts in subgraphs and the order of nodes are mended; and
-the result is checked.
+the result is checked. For BF16, which the converter does not know, the result is typed anew.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 import onnx
 
 from polygraphy_debug_ext.errors import UsageError
+from polygraphy_debug_ext.trt import precision_bf16
 from polygraphy_debug_ext.trt.precision_graph import (
     constants,
     graphs,
@@ -32,6 +33,9 @@ from polygraphy_debug_ext.trt.precision_graph import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+#: The types of 16 bits that a network can be converted to.
+Half: TypeAlias = Literal["FP16", "BF16"]
+
 _FLOAT: Final = onnx.TensorProto.FLOAT
 _HALF: Final = onnx.TensorProto.FLOAT16
 _TYPED: Final = {_HALF: "FP16", onnx.TensorProto.BFLOAT16: "BF16"}
@@ -44,7 +48,7 @@ PROTOBUF_LIMIT: Final = 2**31 - 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutOfRange:
-    """A constant with values that FP16 cannot hold: `large` ones were clamped, `small` ones raised to the smallest above 0."""
+    """A constant with values that the type cannot hold: `large` ones were clamped, `small` ones raised to the smallest above 0."""
 
     name: str
     large: int
@@ -82,21 +86,22 @@ def typed(model: Any) -> str | None:  # noqa: ANN401 - onnx has no types
     return None
 
 
-def convert(model: Any) -> Converted:  # noqa: ANN401
-    """Convert a network to FP16; its inputs and outputs keep their types. `model` itself is used up.
+def convert(model: Any, half: Half = "FP16") -> Converted:  # noqa: ANN401
+    """Convert a network to a type of 16 bits; its inputs and outputs keep their types. `model` itself is used up.
 
     Raises:
         UsageError: if it cannot be converted.
     """
     sound = _fault(model) is None
     model = _inferred(inline_functions(model))
-    float16 = _converter()
-    blocked = _blocked(model, float16)
+    float16 = _converter(half)
+    blocked = _blocked(model, float16, half)
     names = name_nodes(model.graph)
     kept = _kept(model, blocked)
     moves = moving(model, blocked)
     split_shared(model.graph, blocked, moves)
-    outside = {name: _outside(name, tensor) for name, tensor in _named_constants(model)}
+    outside = {name: _outside(name, tensor, half) for name, tensor in _named_constants(model)}
+    remembered = precision_bf16.remember(model) if half == "BF16" else {}
     try:
         model = float16.convert_float_to_float16(
             model,
@@ -108,12 +113,14 @@ def convert(model: Any) -> Converted:  # noqa: ANN401
             node_block_list=sorted(moves),
         )
     except Exception as error:
-        raise _unconvertible(str(error) or type(error).__name__) from error
+        raise _unconvertible(str(error) or type(error).__name__, half) from error
     mend(model.graph, names)
     fault = _fault(model) if sound else None
     if fault is not None:
-        raise _unconvertible(fault)
+        raise _unconvertible(fault, half)
     halves = {name for name, tensor in _named_constants(model) if tensor.data_type == _HALF}
+    if half == "BF16":
+        precision_bf16.retype(model, remembered)
     return Converted(
         model=model,
         kept=kept,
@@ -124,22 +131,24 @@ def convert(model: Any) -> Converted:  # noqa: ANN401
     )
 
 
-def _unconvertible(reason: str) -> UsageError:
+def _unconvertible(reason: str, half: Half) -> UsageError:
+    option = f"--{half.lower()}"
     return UsageError(
-        f"--fp16: the network cannot be converted to FP16 ({reason.strip().splitlines()[0]})",
+        f"{option}: the network cannot be converted to {half} ({reason.strip().splitlines()[0]})",
         "Convert it yourself, for example with ModelOpt (python -m modelopt.onnx.autocast --onnx_path MODEL "
-        "--keep_io_types --low_precision_type fp16), and leave --fp16 out.",
+        f"--keep_io_types --low_precision_type {half.lower()}), and leave {option} out.",
     )
 
 
-def _converter() -> Any:  # noqa: ANN401
+def _converter(half: Half) -> Any:  # noqa: ANN401
     path = list(sys.path)
     try:
         from onnxruntime.transformers import float16  # noqa: PLC0415 - it takes its time, and few need it
     except ImportError as error:
+        option = f"--{half.lower()}"
         raise UsageError(
-            f"--fp16: the converter of ONNX Runtime cannot be imported ({error})",
-            "Install a newer onnxruntime, or convert the network yourself and leave --fp16 out.",
+            f"{option}: the converter of ONNX Runtime cannot be imported ({error})",
+            f"Install a newer onnxruntime, or convert the network yourself and leave {option} out.",
         ) from error
     finally:
         # The package puts its own directory there.
@@ -147,8 +156,8 @@ def _converter() -> Any:  # noqa: ANN401
     return float16
 
 
-def _blocked(model: Any, float16: Any) -> frozenset[str]:  # noqa: ANN401
-    """Return the op types to keep: those of the converter, and those for which this opset has no FP16."""
+def _blocked(model: Any, float16: Any, half: Half) -> frozenset[str]:  # noqa: ANN401
+    """Return the op types to keep: those of the converter, those for which this opset has no FP16, those refused in BF16."""
     versions = {entry.domain: entry.version for entry in model.opset_import}
     # The converter knows that some inputs of these are always FP32.
     mixed = set(float16.ALWAYS_FLOAT_INPUTS)
@@ -156,18 +165,26 @@ def _blocked(model: Any, float16: Any) -> frozenset[str]:  # noqa: ANN401
         node.op_type
         for graph in graphs(model.graph)
         for node in graph.node
-        if node.op_type not in mixed and not _takes_half(node, versions)
+        if node.op_type not in mixed and not _takes_half(node, versions, half)
     }
-    return frozenset(found) | frozenset(float16.DEFAULT_OP_BLOCK_LIST)
+    refused = precision_bf16.REFUSED if half == "BF16" else frozenset()
+    return frozenset(found) | frozenset(float16.DEFAULT_OP_BLOCK_LIST) | refused
 
 
-def _takes_half(node: Any, versions: Mapping[str, int]) -> bool:  # noqa: ANN401
+def _takes_half(node: Any, versions: Mapping[str, int], half: Half) -> bool:  # noqa: ANN401
     try:
         schema = onnx.defs.get_schema(node.op_type, versions.get(node.domain, 1), node.domain)
     except onnx.defs.SchemaError:
         # A plugin: what it takes, only the builder knows.
         return True
-    allowed = [set(constraint.allowed_type_strs) for constraint in schema.type_constraints]
+    # Means and deviations of LayerNormalization are never FP16, which does not matter where nobody asks for them.
+    count = len(node.output) if half == "BF16" else len(schema.outputs)
+    asked = {formal.type_str for formal in (*schema.inputs, *schema.outputs[:count])}
+    allowed = [
+        set(constraint.allowed_type_strs)
+        for constraint in schema.type_constraints
+        if constraint.type_param_str in asked
+    ]
     fixed = {formal.type_str for formal in (*schema.inputs, *schema.outputs)}
     return "tensor(float)" not in fixed and all(
         "tensor(float16)" in each for each in allowed if "tensor(float)" in each
@@ -190,10 +207,14 @@ def _named_constants(model: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
     return [each for graph in graphs(model.graph) for each in constants(graph)]
 
 
-def _outside(name: str, tensor: Any) -> OutOfRange:  # noqa: ANN401
+def _outside(name: str, tensor: Any, half: Half) -> OutOfRange:  # noqa: ANN401
     if tensor.data_type != _FLOAT:
         return OutOfRange(name=name, large=0, small=0)
     size = np.abs(onnx.numpy_helper.to_array(tensor))
+    if half == "BF16":
+        # It has the range of FP32 but for the last half step.
+        large = np.count_nonzero(np.isfinite(size) & (size > precision_bf16.LARGEST))
+        return OutOfRange(name=name, large=int(large), small=0)
     return OutOfRange(
         name=name,
         large=int(np.count_nonzero(np.isfinite(size) & (size > LARGEST))),

@@ -18,7 +18,7 @@ from polygraphy.tools.args import ModelArgs, OnnxLoadArgs, TrtConfigArgs, TrtLoa
 from polygraphy_debug_ext.errors import UsageError
 from polygraphy_debug_ext.trt import precision, precision_onnx
 from polygraphy_debug_ext.trt.capabilities import Capabilities
-from polygraphy_debug_ext.trt.precision_onnx import OutOfRange, convert, typed
+from polygraphy_debug_ext.trt.precision_onnx import Half, OutOfRange, convert, typed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -381,8 +381,31 @@ def test_a_builder_with_flags_keeps_its_options() -> None:
 @pytest.mark.parametrize("fp16", [True, None])
 def test_fp16_is_taken_off_where_there_is_no_flag(fp16: bool | None) -> None:  # noqa: FBT001 - a parameter of pytest
     groups = options({"fp16": fp16})
-    assert precision.take_off(groups, strong()) is bool(fp16)
+    assert precision.take_off(groups, strong()) == ("FP16" if fp16 else None)
     assert groups[TrtConfigArgs].fp16 is None
+
+
+def test_bf16_is_taken_off_where_there_is_no_flag() -> None:
+    groups = options({"bf16": True})
+    assert precision.take_off(groups, strong("tensorrt_rtx")) == "BF16"
+    assert groups[TrtConfigArgs].bf16 is None
+
+
+def test_a_builder_with_flags_may_choose_between_both_and_a_strongly_typed_network_cannot() -> None:
+    both: dict[str, object] = {"fp16": True, "bf16": True}
+    groups = options(both)
+    assert precision.take_off(groups, replace(WEAK, weak_types=frozenset({"FP16", "BF16"}))) is None
+    assert groups[TrtConfigArgs].fp16
+    assert groups[TrtConfigArgs].bf16
+    with pytest.raises(UsageError, match=r"--fp16, --bf16: tensorrt 11\.4\.0 builds strongly") as caught:
+        precision.take_off(options(both), strong())
+    assert "Leave one of them out" in caught.value.remedy
+
+
+def test_bf16_is_refused_by_a_builder_with_flags_that_has_none_for_it() -> None:
+    with pytest.raises(UsageError, match=r"--bf16: tensorrt 10\.13 has no BF16") as caught:
+        precision.take_off(options({"bf16": True}), WEAK)
+    assert "use --fp16" in caught.value.remedy
 
 
 def test_a_network_that_is_to_be_strongly_typed_is_converted_by_a_builder_with_flags_too() -> None:
@@ -405,7 +428,7 @@ def test_a_network_that_is_to_be_strongly_typed_is_converted_by_a_builder_with_f
         ({"precision_constraints": "obey"}, {}, "--precision-constraints", "Cast nodes"),
         ({}, {"layer_precisions": {"a": "float16"}}, "--layer-precisions", "Cast nodes"),
         ({}, {"tensor_datatypes": {"a": "float16"}}, "--tensor-datatypes", "Cast nodes"),
-        ({"bf16": True}, {}, "--bf16", "--low_precision_type bf16"),
+        ({"int8": True, "bf16": True}, {}, "--int8", "Quantize"),
     ],
 )
 def test_what_only_a_builder_with_flags_can_do_is_refused(
@@ -451,10 +474,12 @@ class Loading:
         return "builder", "network", "parser"
 
 
-def loaded(monkeypatch: pytest.MonkeyPatch, model: onnx.ModelProto, **rest: bool) -> Loading:
-    loading = Loading(model, **rest)
+def loaded(
+    monkeypatch: pytest.MonkeyPatch, model: onnx.ModelProto, half: Half = "FP16", *, is_onnx: bool = True
+) -> Loading:
+    loading = Loading(model, is_onnx=is_onnx)
     monkeypatch.setattr("polygraphy.tools.args.util.run_script", lambda _: lambda: model)
-    assert precision.load_network(loading.arg_groups, to_fp16=True) == ("builder", "network")
+    assert precision.load_network(loading.arg_groups, half) == ("builder", "network")
     return loading
 
 
@@ -473,9 +498,10 @@ def test_a_typed_network_is_parsed_as_it_is_and_that_is_said(
     assert "has FP16 types of its own already, and is left as it is" in "".join(capsys.readouterr())
 
 
-def test_a_network_that_is_not_onnx_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="only ONNX networks can be converted"):
-        loaded(monkeypatch, None, is_onnx=False)
+@pytest.mark.parametrize("half", ["FP16", "BF16"])
+def test_a_network_that_is_not_onnx_is_refused(monkeypatch: pytest.MonkeyPatch, half: Half) -> None:
+    with pytest.raises(UsageError, match=f"--{half.lower()}: only ONNX networks can be converted to {half}"):
+        loaded(monkeypatch, None, half, is_onnx=False)
 
 
 def test_what_was_kept_and_clamped_is_told(

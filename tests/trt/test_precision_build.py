@@ -1,4 +1,4 @@
-"""`debug build --fp16` as a process where networks are strongly typed: TensorRT 11 as the simulator has it."""
+"""`debug build --fp16` and `--bf16` as a process where networks are strongly typed: TensorRT 11 as the simulator has it."""
 
 from __future__ import annotations
 
@@ -82,16 +82,25 @@ def results(directory: Path) -> tuple[list[str], np.ndarray[Any, Any]]:
     return kernels, np.asarray(iteration["y"])
 
 
-def test_fp16_gives_kernels_and_numbers_of_fp16_and_outputs_of_fp32(directory: Path) -> None:
-    assert "was converted to FP16" not in build(directory, "11.4")
+@pytest.mark.parametrize(
+    ("option", "word", "tolerance"), [("--fp16", "_f16f16_", 0.05), ("--bf16", "_bf16bf16_", 0.3)]
+)
+def test_there_are_kernels_and_numbers_of_16_bits_and_outputs_of_fp32(
+    directory: Path, option: str, word: str, tolerance: float
+) -> None:
+    told = f"was converted to {option[2:].upper()}"
+    assert told not in build(directory, "11.4")
     full_kernels, full = results(directory)
-    assert "was converted to FP16" in build(directory, "11.4", "--fp16")
+    assert told in build(directory, "11.4", option)
     half_kernels, half = results(directory)
-    assert any("f16f16" in kernel for kernel in half_kernels)
-    assert not any("f16f16" in kernel for kernel in full_kernels)
+    assert any(word in kernel for kernel in half_kernels)
+    assert not any(word in kernel for kernel in full_kernels)
     assert half.dtype == full.dtype == np.float32
     assert not np.array_equal(half, full)
-    np.testing.assert_allclose(half, full, atol=0.05)
+    np.testing.assert_allclose(half, full, atol=tolerance)
+    if option == "--bf16":
+        # Its last 16 bits are 0: what was rounded to BF16 and then cast.
+        assert not (half.view(np.uint32) & 0xFFFF).any()
 
 
 def test_a_builder_with_flags_gets_its_flag_unless_the_network_is_to_be_strongly_typed(
@@ -104,3 +113,16 @@ def test_a_builder_with_flags_gets_its_flag_unless_the_network_is_to_be_strongly
     output = build(directory, "10.13", "--fp16", "--strongly-typed")
     assert "FP16, " not in next(line for line in output.split("\n") if "Flags  " in line)
     assert "was converted to FP16" in output
+
+
+def test_a_builder_with_a_flag_for_bf16_gets_it(directory: Path) -> None:
+    output = build(directory, "10.13", "--bf16")
+    assert "BF16, " in next(line for line in output.split("\n") if "Flags  " in line)
+    assert "was converted to BF16" not in output
+
+
+def test_a_builder_without_bf16_refuses_it_before_the_first_build(directory: Path) -> None:
+    with pytest.raises(AssertionError) as caught:
+        build(directory, "8.6", "--bf16")
+    assert "--bf16: tensorrt 8.6.1 has no BF16" in str(caught.value)
+    assert "Iteration 1" not in str(caught.value)

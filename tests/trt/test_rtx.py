@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from polygraphy_debug_ext.formats import layer_lines
 from polygraphy_debug_ext.formats.layer_information import stable_names
 from polygraphy_debug_ext.trt.capabilities import TacticSource, probe
+from polygraphy_debug_ext.trt.precision_bf16 import REFUSED
 from polygraphy_debug_ext.trt.precision_onnx import convert
 
 trt = pytest.importorskip("tensorrt_rtx", reason="tensorrt_rtx is not installed (extra rtx)")
@@ -186,6 +187,80 @@ def test_a_network_that_was_converted_to_fp16_builds_with_half_layers(
     assert all("Datatype: Half" in line for line in convolutions)
     assert "Name: x, IOMode: Input, DataType: Float" in log.layers()
     assert "Name: y, IOMode: Output, DataType: Float" in log.layers()
+
+
+def test_a_network_that_was_converted_to_bf16_builds_with_layers_in_it(
+    log: Log, model: onnx.ModelProto
+) -> None:
+    converted = convert(copy.deepcopy(model), "BF16")
+    assert converted.kept == {"Max": ("bound",)}
+    build = Build(log, converted.model)
+    assert build.plan is not None, log.errors()
+    convolutions = [line for line in log.layers().split("\n") if "LayerType: correlation" in line]
+    assert len(convolutions) == 2
+    assert all("Datatype: BFloat16" in line for line in convolutions)
+    assert "Half" not in log.layers()
+    assert "Name: x, IOMode: Input, DataType: Float" in log.layers()
+    assert "Name: y, IOMode: Output, DataType: Float" in log.layers()
+
+
+IMAGE, MATRIX, SERIES = (1, 4, 8, 8), (4, 8), (3, 1, 8)
+#: Ops, the sizes of their inputs (the first is the network's, a tuple of numbers is a constant), and their attributes.
+OPS: list[tuple[str, list[Any], dict[str, Any]]] = [
+    *((op, [IMAGE], {}) for op in ("HardSwish", "Mish", "Celu", "Shrink", "GlobalLpPool", "LpNormalization")),
+    *((op, [IMAGE], {}) for op in ("MeanVarianceNormalization", "RandomNormalLike", "RandomUniformLike")),
+    *((op, [IMAGE], {}) for op in ("Relu", "Erf", "Softmax", "GlobalAveragePool", "LeakyRelu", "Flatten")),
+    *((op, [IMAGE, (4, 1, 1)], {}) for op in ("Add", "Mul", "Max", "Pow", "PRelu")),
+    *((op, [IMAGE], {"kernel_shape": [2, 2]}) for op in ("LpPool", "MaxPool", "AveragePool")),
+    ("ConvTranspose", [IMAGE, (4, 4, 2, 2)], {"strides": [2, 2]}),
+    ("Conv", [IMAGE, (4, 4, 3, 3), (4,)], {}),
+    ("BatchNormalization", [IMAGE, (4,), (4,), (4,), (4,)], {}),
+    ("InstanceNormalization", [IMAGE, (4,), (4,)], {}),
+    ("LayerNormalization", [MATRIX, (8,), (8,)], {}),
+    ("MatMul", [MATRIX, (8, 8)], {}),
+    ("Gemm", [MATRIX, (8, 8), (8,)], {}),
+    ("Einsum", [MATRIX, (8, 8)], {"equation": "ij,jk->ik"}),
+    ("ReduceMean", [IMAGE], {"axes": [1]}),
+    ("GRU", [SERIES, (1, 12, 8), (1, 12, 4)], {"hidden_size": 4}),
+    ("LSTM", [SERIES, (1, 16, 8), (1, 16, 4)], {"hidden_size": 4}),
+]
+
+
+@pytest.mark.parametrize(("op", "sizes", "attributes"), OPS, ids=[op for op, _, _ in OPS])
+def test_a_network_with_any_op_builds_after_it_was_converted_to_bf16(
+    log: Log, op: str, sizes: list[Any], attributes: dict[str, Any]
+) -> None:
+    """Between two ops that have BF16, so that it is converted around what has not."""
+    generator = np.random.default_rng(3)
+    weights = [
+        numpy_helper.from_array(generator.random(size).astype(np.float32) + 0.5, f"w{number}")
+        for number, size in enumerate(sizes[1:])
+    ]
+    # Behind any cast, from FP16 as well, TensorRT-RTX 1.7 cannot build a GRU.
+    source = "x" if op == "GRU" else "a"
+    nodes = [
+        helper.make_node("Neg", ["x"], ["a"], name="before"),
+        helper.make_node(op, [source, *(tensor.name for tensor in weights)], ["b"], name="op", **attributes),
+        helper.make_node("Neg", ["b"], ["y"], name="after"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "op",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, sizes[0])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        weights,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    converted = convert(onnx.shape_inference.infer_shapes(model), "BF16")
+    kept = op in REFUSED | {"Max"}
+    assert converted.kept == ({op: ("op",)} if kept else {})
+    build = Build(log, converted.model)
+    assert build.plan is not None, [*build.parser_errors, *log.errors()]
+
+
+def test_every_op_that_is_refused_in_bf16_is_tried() -> None:
+    # These two make a tensor from nothing: the others with the same check are tried.
+    assert REFUSED - {op for op, _, _ in OPS} == {"RandomNormal", "RandomUniform"}
 
 
 def test_a_network_that_is_wrong_is_not_parsed(log: Log, model: onnx.ModelProto) -> None:

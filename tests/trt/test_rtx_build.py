@@ -99,18 +99,31 @@ def test_fp16_has_half_layers_and_says_what_it_did(rtx: Rtx) -> None:
     assert "Name: x, IOMode: Input, DataType: Float" in rtx.build_log()
 
 
+def test_bf16_has_layers_in_it_and_says_what_it_did(rtx: Rtx) -> None:
+    status, output = rtx("--bf16", "--save-tactics", "replay.json")
+    assert status == 0, output
+    assert "It was converted to BF16; its inputs and outputs keep their types." in output
+    assert "Kept in FP32: Max (bound)" in output
+    convolutions = [line for line in rtx.build_log().split("\n") if "LayerType: correlation" in line]
+    assert convolutions
+    assert all("Datatype: BFloat16" in line for line in convolutions)
+    assert "Name: x, IOMode: Input, DataType: Float" in rtx.build_log()
+    assert replay.read(rtx.replays()[0]).layers
+
+
 def test_without_fp16_there_is_no_half_layer(rtx: Rtx) -> None:
     status, output = rtx()
     assert status == 0, output
     assert "LayerType: correlation" in rtx.build_log()
     assert "Datatype: Half" not in rtx.build_log()
+    assert "Datatype: BFloat16" not in rtx.build_log()
 
 
 @pytest.mark.parametrize(
     ("options", "problem", "remedy"),
     [
         (["--int8"], "--int8: tensorrt_rtx ", "Quantize the network instead"),
-        (["--fp16", "--bf16"], "--bf16: tensorrt_rtx ", "--low_precision_type bf16"),
+        (["--fp16", "--bf16"], "--fp16, --bf16: tensorrt_rtx ", "Leave one of them out"),
         (["--use-dla"], "--use-dla: tensorrt_rtx ", "Leave it out"),
         (
             ["--save-tactics", "replay.json", "--tactic-source", "selector"],
