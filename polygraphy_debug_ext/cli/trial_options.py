@@ -90,3 +90,17 @@ class TrialArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
             help="Force the tactics of --load-tactics through their timing cache even if it was made on another device or with "
             "another CUDA.",
         )
+        add(
+            "--avoid-tactics",
+            metavar="FILE",
+            help="Keep the tactics of this avoid list (JSON, as --save-avoid writes it) out of the engine: the algorithm selector is "
+            "not offered them; in the editable timing cache they are replaced by the fastest other tactic. The engine is looked at "
+            "afterwards, and built again if need be. What it cost is said.",
+        )
+        add(
+            "--explore",
+            metavar="near-ties[=N%]",
+            help="Prefer, of the tactics of a layer that are at most N%% slower than its fastest (5%% by default), those that this "
+            "run has seen least, so that rare ones show up early. The first build, and every fourth after it, is left to TensorRT, "
+            "and its costs are what the next ones go by. After a crash of the build process, or with --resume, it begins anew.",
+        )

@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from argparse import Namespace
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from polygraphy.exception import PolygraphyException
@@ -28,7 +29,6 @@ from polygraphy_debug_ext.trials import protocol
 from polygraphy_debug_ext.trials.processes import die_with_parent
 from polygraphy_debug_ext.trt.build import EngineBuilder
 from polygraphy_debug_ext.trt.logger import log_everything
-from polygraphy_debug_ext.trt.module import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,17 +93,25 @@ class Service:
     def _do(self, request: protocol.Request, begun: float) -> None:
         match request:
             case protocol.Load():
-                self._load(request.arguments)
-                self._answer(protocol.Ready(environment=environment()))
+                environment = self._load(request.arguments)
+                self._answer(protocol.Ready(environment=environment))
             case protocol.BuildTrial() if self._builder is not None:
                 os.environ[ITERATION] = str(request.trial)
+                force = None if request.force is None else Path(request.force)
                 with G_LOGGER.indent():
-                    self._builder.build()
-                self._answer(protocol.Built(trial=request.trial, seconds=time.monotonic() - begun))
+                    report = self._builder.build(force, [Path(path) for path in request.caches])
+                self._answer(
+                    protocol.Built(
+                        trial=request.trial,
+                        seconds=time.monotonic() - begun,
+                        not_honoured=dict(report.not_honoured),
+                        void=sorted(report.void),
+                    )
+                )
             case _:
                 raise DebugExtError("No network was loaded", "Load one first.")
 
-    def _load(self, arguments: dict[str, Any]) -> None:
+    def _load(self, arguments: dict[str, Any]) -> dict[str, str]:
         tool = Build()
         tool.setup_parser()
         # The parent writes it.
@@ -118,6 +126,7 @@ class Service:
         log_everything(write_log)
         self._builder = EngineBuilder(groups, args)
         self._builder.load()
+        return self._builder.environment
 
 
 def write_log(data: bytes, log: int = _STDOUT) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from polygraphy_debug_ext.formats.autotuning import Candidate, TunedOp
 from polygraphy_debug_ext.formats.layer_information import EngineLayer, stable_names
 from polygraphy_debug_ext.model import Tactic, Witness
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from polygraphy_debug_ext.formats.autotuning import TunedOp
+    from polygraphy_debug_ext.model import Assignment
 
 #: Polygraphy's replays want an implementation: that of Myelin, as TensorRT 10 numbers it.
 MYELIN: Final = 0x80000023
@@ -91,10 +92,40 @@ def _engine_layer(
             continue
         if found[name].cache_key is not None:
             continue
-        # Logs before TensorRT 10.16 do not name the ONNX layers of an op.
-        if layer.op == op.op or (op.onnx_layers and set(op.onnx_layers) & set(layer.onnx_layers)):
+        # Logs before TensorRT 10.16 do not name the ONNX layers of an op; what a replay tells of one is called as the layer was.
+        if op.op in {layer.op, name} or (op.onnx_layers and set(op.onnx_layers) & set(layer.onnx_layers)):
             return name
     return None
+
+
+def recorded_ops(assignments: Iterable[Assignment]) -> tuple[TunedOp, ...]:
+    """What replays tell of the ops of their builds: the kernels of the tactics that were picked. There are no costs of others.
+
+    A build that starts from a timing cache has no autotuning tables to tell it.
+    """
+    names: dict[str, str] = {}
+    candidates: dict[str, dict[int, Candidate]] = {}
+    for assignment in assignments:
+        for name, tactic in assignment.layers.items():
+            key = tactic.cache_key
+            if key is None or tactic.tactic is None or tactic.kernel is None:
+                continue
+            if key not in names or Witness.ENGINE in tactic.witnesses:
+                names[key] = name.removesuffix(f" (key {key})")
+            candidates.setdefault(key, {}).setdefault(
+                tactic.tactic,
+                Candidate(tactic=tactic.tactic, kernel=tactic.kernel, cost_ms=tactic.time_ms or 0.0),
+            )
+    return tuple(
+        TunedOp(
+            op=name,
+            key=key,
+            onnx_layers=tuple(name.split(" + ")),
+            candidates=tuple(candidates[key].values()),
+            selected=None,
+        )
+        for key, name in names.items()
+    )
 
 
 def _free_name(op: TunedOp | None, key: str, taken: set[str]) -> str:

@@ -16,9 +16,10 @@ from polygraphy_debug_ext.formats.autotuning import Tables
 from polygraphy_debug_ext.trt.module import tensorrt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from polygraphy_debug_ext.formats.autotuning import TunedOp
+    from polygraphy_debug_ext.trt.heard import Timings
 
 
 def log_everything(write: Callable[[bytes], None]) -> None:
@@ -51,20 +52,37 @@ def _threshold() -> int:
 
 
 class Listener:
-    """Hears what TensorRT logs during a build: the autotuning tables, whether it took the timing cache, the list of layers."""
+    """Hears what TensorRT logs during a build: the autotuning tables, whether it took the timing cache, the list of layers.
+
+    `timings` is None unless somebody wants to know them: most of a log are timing lines.
+    """
 
     def __init__(self) -> None:
+        self.timings: Timings | None = None
+        self._remembered: dict[str, TunedOp] = {}
         self.begin()
 
     def begin(self) -> None:
-        """Forget earlier builds."""
+        """Forget earlier builds, except for what is to be remembered."""
         self._tables = Tables()
         self.cache_refused = False
         self.layer_lines = ""
+        if self.timings is not None:
+            self.timings.begin()
+
+    def remember(self, ops: Iterable[TunedOp]) -> None:
+        """Know these ops in later builds as well: those that are in the timing cache are not tuned, and have no tables then."""
+        self._remembered.update((op.key, op) for op in ops if op.key is not None)
+
+    def tuned(self) -> tuple[TunedOp, ...]:
+        """What was tuned in this build."""
+        return self._tables.ops()
 
     def ops(self) -> tuple[TunedOp, ...]:
-        """What was tuned."""
-        return self._tables.ops()
+        """What was tuned in this build, and what is remembered of others."""
+        tuned = self.tuned()
+        keys = {op.key for op in tuned}
+        return (*(op for key, op in self._remembered.items() if key not in keys), *tuned)
 
     def hear(self, message: str) -> None:
         """Take a message, which may have several lines."""
@@ -73,6 +91,8 @@ class Listener:
             return
         for line in message.splitlines():
             self._tables.take(line)
+            if self.timings is not None:
+                self.timings.take(line)
         if "The timing cache will not be used!" in message:
             self.cache_refused = True
 

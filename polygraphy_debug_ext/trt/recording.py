@@ -10,10 +10,9 @@ from polygraphy_debug_ext.errors import BuildError
 from polygraphy_debug_ext.formats import replay
 from polygraphy_debug_ext.model import Assignment, Source
 from polygraphy_debug_ext.trt.joining import join
-from polygraphy_debug_ext.trt.module import environment
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from polygraphy_debug_ext.formats.layer_information import EngineLayer
@@ -27,10 +26,14 @@ class EngineRecorder:
 
     Args:
         path: Where the replay goes.
+        metadata: What builds.
     """
 
-    def __init__(self, path: Path) -> None:
+    raised = None
+
+    def __init__(self, path: Path, metadata: Mapping[str, object]) -> None:
         self._path = path
+        self._metadata = metadata
 
     def prepare(self, config: Any) -> None:  # noqa: ANN401 - TensorRT has no types
         """Leave the configuration alone."""
@@ -55,7 +58,7 @@ class EngineRecorder:
             layers=join({}, (), layers),
             source=Source.ENGINE,
             fields=frozenset(),
-            metadata=dict(environment()),
+            metadata=self._metadata,
         )
         G_LOGGER.info(f"Saving tactic replay file to {self._path}")
         write_replay(self._path, assignment)

@@ -11,6 +11,7 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from polygraphy_debug_ext.simulator import settings
 from polygraphy_debug_ext.simulator.execution.device import DEVICE, MISALIGNED_CODE
 
 if TYPE_CHECKING:
@@ -20,7 +21,12 @@ SUCCESS = 0
 INVALID_VALUE = 1
 INVALID_DEVICE = 101
 INVALID_HANDLE = 400
-RUNTIME_VERSION = 12080
+RUNTIME_VERSION = DRIVER_VERSION = 12080
+# Compute capabilities by what the name of a GPU has in it; of any other, that of an A100.
+CAPABILITIES = {"L4": (8, 9), "L40": (8, 9), "H100": (9, 0), "H200": (9, 0), "B200": (10, 0)}
+CAPABILITY = (8, 0)
+ATTRIBUTE_MAJOR, ATTRIBUTE_MINOR = 75, 76
+NAME_SIZE = 256
 TOTAL_MEMORY = 1 << 34
 HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = 1, 2, 3
 _LIBRARY = re.compile(r"(libcudart([.-].*)?\.so.*|libcudart.*\.dylib|cudart64.*\.dll)")
@@ -149,6 +155,28 @@ class CudaRuntime:
     def runtime_get_version(self, version: object) -> int:
         """The version of the runtime."""
         _store(version, RUNTIME_VERSION)
+        return SUCCESS
+
+    def driver_get_version(self, version: object) -> int:
+        """The version of CUDA that the driver has."""
+        _store(version, DRIVER_VERSION)
+        return SUCCESS
+
+    def get_device_properties(self, properties: object, device: object) -> int:
+        """The name of the device, which is the first field; nothing else is filled in."""
+        if _number(device) != 0:
+            return INVALID_DEVICE
+        name = settings.current().gpu.encode()[: NAME_SIZE - 1]
+        ctypes.memmove(_number(properties), name + b"\0", len(name) + 1)
+        return SUCCESS
+
+    def device_get_attribute(self, value: object, attribute: object, device: object) -> int:
+        """The compute capability; no other attribute is known."""
+        which = _number(attribute) - ATTRIBUTE_MAJOR
+        if _number(device) != 0 or which not in {0, ATTRIBUTE_MINOR - ATTRIBUTE_MAJOR}:
+            return INVALID_VALUE
+        words = settings.current().gpu.replace("-", " ").split()
+        _store(value, next((CAPABILITIES[word] for word in words if word in CAPABILITIES), CAPABILITY)[which])
         return SUCCESS
 
     def get_last_error(self) -> int:
