@@ -68,7 +68,7 @@ def answer(comparable: Comparable, options: Options, unresolved: int = 0) -> Gro
     return Group(
         answer=dataclasses.replace(found, environment=comparable.environment),
         stock=by_stock(by_layer.suspects, table.layers),
-        incomparable=getattr(table, "incomparable", ()),
+        incomparable=table.incomparable,
         apart=comparable.apart,
         mixed=comparable.mixed,
     )

@@ -112,7 +112,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--top",
         type=number,
-        help="How many suspects to show. Defaults to 10 in text and Markdown, and to all elsewhere.",
+        help="How many suspects to show. Defaults to 10 in text and Markdown, 1000 in JSON.",
     )
     parser.add_argument(
         "--exit-code",

@@ -37,8 +37,8 @@ _RECORD: Final = (
     "Record replays with `polygraphy debug build MODEL --save-tactics replay.json --artifacts replay.json "
     "--artifacts-dir DIR --until N --check COMMAND`."
 )
-#: Suspects that people are shown unless they ask for more.
-_TOP: Final = 10
+#: Suspects that are shown unless more are asked for; JUnit has its own limits.
+_TOP: Final = {"text": 10, "markdown": 10, "json": 1000}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,6 +69,7 @@ def _document(args: argparse.Namespace, places: tuple[Path, Path]) -> tuple[Docu
     evidence = Evidence()
     good, bad = evidence.load(places[0], Verdict.GOOD), evidence.load(places[1], Verdict.BAD)
     if not evidence.used:
+        say(text.about_the_files(Document(good=good, bad=bad, groups=())))
         raise UsageError(f"No tactic replay in {places[0]} or {places[1]}", _RECORD)
     audited = _audit(Path(args.dir), evidence.used) if args.dir else None
     unresolved = audited.unresolved if audited else 0
@@ -78,7 +79,7 @@ def _document(args: argparse.Namespace, places: tuple[Path, Path]) -> tuple[Docu
         method=args.method,
         confidence=args.confidence,
         rates_prior=args.rates_prior,
-        top=args.top or (_TOP if args.format in {"text", "markdown"} else None),
+        top=args.top or _TOP.get(args.format),
     )
     document = Document(
         good=good,

@@ -293,6 +293,16 @@ def test_wrong_input_is_named_with_a_remedy_and_fails(tmp_path: Path, case: str)
     assert not any("Could not determine" in line for line in lines)
 
 
+def test_where_nothing_can_be_compared_the_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "good").mkdir()
+    (tmp_path / "good" / "notes.txt").write_text("hello")
+    status, lines = diff("--dir", tmp_path, cwd=tmp_path)
+    assert status == 1
+    assert lines[0].endswith("good: left out 1 file:")
+    assert lines[1].strip().startswith("notes.txt: ")
+    assert lines[2].startswith("[E] No tactic replay in ")
+
+
 def test_a_truncated_replay_fails_and_is_named(
     tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
