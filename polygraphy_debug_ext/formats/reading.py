@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 #: Larger than any replay seen (100 000 layers take about 150 MB), small enough to be held in memory.
 SIZE_LIMIT: Final = 512 * 2**20
 
-#: How much of a streamed file is held at a time.
-CHUNK_SIZE: Final = 2**20
+#: How much of a streamed file is held at a time: it fits into the cache of a processor, so that looking through it often is cheap.
+CHUNK_SIZE: Final = 2**18
 
 #: No line of a log that matters is longer; the rest of it is left out.
 LINE_LIMIT: Final = 2**20
@@ -54,8 +54,10 @@ def read_text_bytes(path: Path, *, limit: int = SIZE_LIMIT) -> bytes:
         size = os.fstat(file.fileno()).st_size
         if size > limit:
             raise _too_large(path, size, limit)
-        # The file may grow while it is read; the limit holds all the same.
-        data = file.read(limit + 1)
+        # What is asked for is set aside before it is read: not more than needed. The file may grow meanwhile; the limit holds.
+        data = file.read(size + 1)
+        if len(data) > size:
+            data += file.read(limit + 1 - len(data))
     kind = compression(data[:MAGIC_SIZE])
     if kind and len(data) <= limit:
         with damage_named(path, kind):
