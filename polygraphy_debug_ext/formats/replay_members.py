@@ -31,14 +31,15 @@ _ATTEMPTS: Final = 64
 
 # JSON knows these four as space, and no others.
 _BEGINNING: Final = re.compile(rb'[ \t\r\n]*\{[ \t\r\n]*"replay"[ \t\r\n]*:[ \t\r\n]*\{([ \t\r\n]*)(?=")')
-_KEY: Final = re.compile(rb'("(?:[^"\\\x00-\x1f]|\\.)*")[ \t\r\n]*:[ \t\r\n]*(?=\{)')
+_KEY: Final = re.compile(rb'("[^"\\\x00-\x1f]*"|"(?:[^"\\\x00-\x1f]|\\.)*")[ \t\r\n]*:[ \t\r\n]*(?=\{)')
 _NEXT: Final = re.compile(rb'[ \t\r\n]*(?:,[ \t\r\n]*(?=")|(\}))')
 _TIME: Final = re.compile(rb'"time_ms"[ \t\r\n]*:[ \t\r\n]*(?=[-0-9])')
 _NUMBER: Final = re.compile(
     rb"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,25})?(?:[eE][+-]?[0-9]{1,2})?(?![0-9.eE+-])"
 )
-# What tells members of one layer apart comes first; none of it is as long.
-_TELLING: Final = re.compile(rb'"inputs"')
+# What mostly tells members of one layer apart.
+_TELLING: Final = re.compile(rb'"tactic"[ \t\r\n]*:[ \t\r\n]*')
+_DIGITS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +52,12 @@ class Scanned:
 
 
 class _Place:
-    """What may come after one layer: members by their first `width` bytes."""
+    """What may come after one layer: members by their bytes from `first` to `last`."""
 
-    __slots__ = ("members", "width")
+    __slots__ = ("first", "last", "members")
 
     def __init__(self) -> None:
-        self.width = 0
+        self.first = self.last = 0
         self.members: dict[bytes, list[_Member]] = {}
 
 
@@ -99,7 +100,7 @@ class Members:
         number = _NUMBER.match
         startswith = data.startswith
         while place is not None:
-            for member in place.members.get(data[position : position + place.width], ()):
+            for member in place.members.get(data[position + place.first : position + place.last], ()):
                 start, end, name, tactic, written, following = member
                 if not startswith(start, position):
                     continue
@@ -158,10 +159,11 @@ class Members:
             dialects=self._dialects.setdefault(written := frozenset(dialects), written),
             following=None if following[1] else self._places.setdefault(name, _Place()),
         )
-        if not place.width:
+        if not place.members:
             telling = _TELLING.search(text)
-            place.width = min(telling.start() if telling else 128, len(start))
-        place.members.setdefault(text[: place.width], []).append(member)
+            place.last = min(telling.end() + _DIGITS if telling else _DIGITS, len(start))
+            place.first = max(place.last - _DIGITS, 0)
+        place.members.setdefault(text[place.first : place.last], []).append(member)
         self._size += len(text)
         return member, following.end()
 
@@ -177,7 +179,7 @@ def _value(data: bytes, start: int, closing: bytes, dialects: set[str]) -> tuple
         if end < len(closing):
             return None
         try:
-            return tactic_of(data[start:end], dialects), end
+            return tactic_of(memoryview(data)[start:end], dialects), end
         except msgspec.DecodeError:
             continue
     return None

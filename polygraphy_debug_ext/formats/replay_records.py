@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 _CACHE_KEY: Final = re.compile(r"0x[0-9a-fA-F]{32}")
+
+#: Bytes of a layer whose tensors are kept, for others that are equal.
+_KEPT_LAYER: Final = 2**14
 
 #: What each dialect records of a tensor.
 FIELDS: Final = {
@@ -41,12 +45,15 @@ class _TensorInfo(msgspec.Struct, frozen=True):
     tensor_format: str | None = None
 
 
+# Up to 0.45 a tensor is a list: format, data type and, since 0.42.1, strides.
+_Tensor: TypeAlias = _TensorInfo | tuple[str | tuple[int, ...], ...]
+
+
 class _Algorithm(msgspec.Struct, frozen=True):
     implementation: int
     tactic: int
-    # Up to 0.45 a tensor is a list: format, data type and, since 0.42.1, strides.
-    inputs: list[_TensorInfo | list[str | list[int]]]
-    outputs: list[_TensorInfo | list[str | list[int]]]
+    inputs: tuple[_Tensor, ...]
+    outputs: tuple[_Tensor, ...]
     kernel: str | None = None
     time_ms: float | None = None
     cache_key: str | None = None
@@ -84,7 +91,7 @@ _CACHE_DECODER: Final = msgspec.json.Decoder(bytes | None)
 _LAYER_DECODER: Final = msgspec.json.Decoder(_Algorithm)
 
 
-def tactic_of(raw: bytes, dialects: set[str]) -> Tactic:
+def tactic_of(raw: bytes | memoryview, dialects: set[str]) -> Tactic:
     """Return the tactic that the JSON of a layer stands for; add to `dialects` those that its tensors are written in.
 
     Raises:
@@ -103,12 +110,17 @@ def tactic_of(raw: bytes, dialects: set[str]) -> Tactic:
             raise RecordError(f"{field} {_short(value)} is out of range")
     if algorithm.cache_key is not None and not _CACHE_KEY.fullmatch(algorithm.cache_key):
         raise RecordError(f"cache_key {algorithm.cache_key!r} is not 0x and 32 hexadecimal digits")
+    # What is no layer of TensorRT's is not kept for long.
+    tensor = _tensor if len(raw) <= _KEPT_LAYER else _read_tensor
+    inputs = [tensor(item) for item in algorithm.inputs]
+    outputs = [tensor(item) for item in algorithm.outputs]
+    dialects.update([dialect for _, dialect in (*inputs, *outputs)])
     by_kernel = algorithm.known_by == "kernel"
     return Tactic(
         implementation=None if by_kernel or algorithm.known_by == "tactic" else algorithm.implementation,
         tactic=None if by_kernel else algorithm.tactic,
-        inputs=_tensors(algorithm.inputs, dialects),
-        outputs=_tensors(algorithm.outputs, dialects),
+        inputs=tuple([info for info, _ in inputs]),
+        outputs=tuple([info for info, _ in outputs]),
         kernel=algorithm.kernel,
         time_ms=algorithm.time_ms,
         cache_key=algorithm.cache_key,
@@ -178,37 +190,36 @@ def sentence(error: msgspec.MsgspecError) -> str:
     return (f"{match[2]}: {match[1]}" if match else text).replace("`", "'")
 
 
-def _tensors(items: list[_TensorInfo | list[str | list[int]]], dialects: set[str]) -> tuple[TensorInfo, ...]:
-    infos = []
-    for item in items:
-        if isinstance(item, _TensorInfo):
-            dialects.add("0.49" if item.tensor_format is None else "0.47")
-            infos.append(
-                TensorInfo(
-                    dtype=item.dtype.removeprefix("DataType."),
-                    tensor_format=item.tensor_format and item.tensor_format.removeprefix("TensorFormat."),
-                    strides=item.strides,
-                    vectorized_dim=item.vectorized_dim,
-                    components_per_element=item.components_per_element,
-                )
-            )
-            continue
-        match item:
-            case [str(tensor_format), str(dtype)]:
-                strides = None
-            case [str(tensor_format), str(dtype), list(values)]:
-                strides = tuple(values)
-            case _:
-                raise RecordError(f"a tensor is {item}, not [format, data type, strides]")
-        dialects.add("0.33" if strides is None else "0.43")
-        infos.append(
-            TensorInfo(
-                dtype=dtype.removeprefix("DataType."),
-                tensor_format=tensor_format.removeprefix("TensorFormat."),
-                strides=strides,
-            )
+def _read_tensor(item: _Tensor) -> tuple[TensorInfo, str]:
+    """Return the tensor, and the dialect that it is written in."""
+    if isinstance(item, _TensorInfo):
+        info = TensorInfo(
+            dtype=item.dtype.removeprefix("DataType."),
+            tensor_format=item.tensor_format and item.tensor_format.removeprefix("TensorFormat."),
+            strides=item.strides,
+            vectorized_dim=item.vectorized_dim,
+            components_per_element=item.components_per_element,
         )
-    return tuple(infos)
+        return info, "0.49" if item.tensor_format is None else "0.47"
+    strides: tuple[int, ...] | None = None
+    match item:
+        case (str(tensor_format), str(dtype)):
+            pass
+        case (str(tensor_format), str(dtype), tuple(values)):
+            strides = values
+        case _:
+            shown = [list(part) if isinstance(part, tuple) else part for part in item]
+            raise RecordError(f"a tensor is {str(shown)[:200]}, not [format, data type, strides]")
+    info = TensorInfo(
+        dtype=dtype.removeprefix("DataType."),
+        tensor_format=tensor_format.removeprefix("TensorFormat."),
+        strides=strides,
+    )
+    return info, "0.33" if strides is None else "0.43"
+
+
+#: Tensors repeat, and take longest to make.
+_tensor: Final = lru_cache(maxsize=4096)(_read_tensor)
 
 
 def _short(value: int) -> str:
