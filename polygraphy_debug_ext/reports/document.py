@@ -36,6 +36,10 @@ _STATUS: Final = {
 STATUS_INCONCLUSIVE: Final = 3
 
 
+#: As much of a digest as tells it from another.
+_DIGEST: Final = len("sha256:") + 12
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What was asked for: `view` (layer, kernel), `method` of ranking, `confidence` (0 to 1), `rates_prior`; `top` None shows all suspects."""
@@ -73,9 +77,8 @@ class Group:
 
     @property
     def title(self) -> str:
-        """What the environment is called, beside others."""
-        named = [f"{key} {value or '(unknown)'}" for key, value in self.apart]
-        return ", ".join(named) or "one environment"
+        """What the environment is called, beside others; empty if there is one only."""
+        return ", ".join(f"{key} {_short(value) or '(unknown)'}" for key, value in self.apart)
 
     @property
     def status(self) -> int:
@@ -108,6 +111,11 @@ class Document:
         if self.status in {STATUS_FOUND, STATUS_NO_FAILURE}:
             return 0
         return 0 if any(group.stock for group in self.groups) else STATUS_INCONCLUSIVE
+
+
+def _short(value: str) -> str:
+    """A digest is known by its beginning."""
+    return value[:_DIGEST] if value.startswith("sha256:") else value
 
 
 def by_stock(suspects: Iterable[Suspect], layers: Sequence[str]) -> tuple[Suspect, ...]:

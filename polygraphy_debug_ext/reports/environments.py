@@ -36,7 +36,7 @@ def heading(group: Group) -> str:
     """Return how the environment of a group is announced."""
     answer = group.answer
     builds = f"{count(answer.good_builds, 'good build')}, {count(answer.bad_builds, 'bad build')}"
-    return f"Environment {printable(group.title)} ({builds}):"
+    return f"Environment {printable(group.title)} ({builds}):" if group.apart else f"{builds}:"
 
 
 def mixed(group: Group) -> Iterator[str]:

@@ -98,7 +98,7 @@ def _table(suspects: Sequence[Suspect], view: str) -> str:
     ]
     for number in range(len(suspects)):
         cells = [(column.cells[number], column.wide) for column in table]
-        lines.append(_row([_code(shortened(cell, _NAME)) if wide else cell for cell, wide in cells]))
+        lines.append(_row([_code(shortened(cell, _NAME)) if wide else _plain(cell) for cell, wide in cells]))
     return "\n".join(lines)
 
 

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 #: Width of a name where the output is no terminal: most names in full.
 _WIDE: Final = 64
-#: Below this a name says too little: other columns go first.
-_NARROW: Final = 18
+#: Below this a name says too little: other columns go first, and then there is no help.
+_NARROW: Final = 26
+_LEAST: Final = 16
 _GAP: Final = "  "
 
 #: What can be left out on a narrow terminal, in this order; it is in every other format.
@@ -119,7 +120,7 @@ def _fitted(table: tuple[Column, ...], width: int) -> tuple[tuple[Column, ...], 
     longest = [max(map(len, column.cells), default=0) for column in table if column.wide]
     # A short name leaves its room to the other.
     spare = sum(max(room - each, 0) for each in longest)
-    return table, max(room + spare, _NARROW)
+    return table, max(room + spare, _LEAST)
 
 
 def _sized(column: Column, limit: int) -> list[str]:

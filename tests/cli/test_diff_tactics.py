@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -205,6 +206,27 @@ def test_a_reader_that_leaves_early_is_no_error(
         status = process.wait()
     assert not re.search("Traceback|BrokenPipe", errors), errors
     assert status in {10, 11}
+
+
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_colours_are_for_terminals_that_want_them(
+    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays, no_color: str
+) -> None:
+    write_replays(tmp_path / "good", assignment(a=1))
+    write_replays(tmp_path / "bad", assignment(a=2))
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "NO_COLOR": no_color, "COLUMNS": "100", "TERM": "xterm"}
+    command = [*POLYGRAPHY, "debug", "diff-tactics", "--dir", str(tmp_path)]
+    subprocess.run(command, stdout=theirs, check=True, env=environment)
+    os.close(theirs)
+    output = b""
+    with contextlib.suppress(OSError):
+        while part := os.read(ours, 2**16):
+            output += part
+    os.close(ours)
+    (title,) = [line for line in output.decode().splitlines() if "prob." in line]
+    assert ("\x1b[1m" in title) is not bool(no_color)
+    assert len(ANSI.sub("", title)) <= 100
 
 
 def test_kernels_are_suspects_wherever_they_are(
