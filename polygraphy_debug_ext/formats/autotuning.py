@@ -127,12 +127,12 @@ def row(line: str) -> Candidate | None:
     return Candidate(tactic=int(kernel["hash"], 16), kernel=kernel["kernel"], cost_ms=cost)
 
 
-def selected(line: str) -> tuple[str, float] | None:
-    """Return the hash, as it is written, and the cost in milliseconds of the tactic that was selected."""
+def selected(line: str) -> tuple[int, float] | None:
+    """Return the hash and the cost in milliseconds of the tactic that was selected."""
     match = _SELECTED.search(line)
     if match is None:
         return None
     try:
-        return match["hash"], float(match["cost"])
+        return int(match["hash"], 16), float(match["cost"])
     except ValueError:
         return None

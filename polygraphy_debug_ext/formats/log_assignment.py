@@ -9,12 +9,13 @@ a fusion swallowed the op later. Where a tool printed the details of the engine 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from polygraphy_debug_ext.formats import autotuning, log_lines
 from polygraphy_debug_ext.formats.autotuning import MYELIN, TunedOp
 from polygraphy_debug_ext.formats.layer_information import EngineLayer, stable_names, tactics
-from polygraphy_debug_ext.formats.log_lines import NO_TACTIC, Format, LayerLine, formats, kernel_id
+from polygraphy_debug_ext.formats.log_lines import NO_TACTIC, Format, LayerLine, formats
 from polygraphy_debug_ext.model import Tactic
 
 if TYPE_CHECKING:
@@ -30,21 +31,20 @@ class Kernels:
     """The names of kernels by the hash that stands for them."""
 
     def __init__(self) -> None:
-        self._seen: set[tuple[bytes, bytes]] = set()
+        self._seen: set[bytes] = set()
         self._names: dict[int, str | None] = {}
 
-    def add(self, pairs: set[tuple[bytes, bytes]]) -> None:
-        """Take kernels and tactics as they are written."""
-        new = pairs - self._seen
+    def add(self, found: set[bytes]) -> None:
+        """Take what lines say (see `log_lines.kernels`)."""
+        new = found - self._seen
         if not new or len(self._seen) > _KERNELS_LIMIT:
             return
         self._seen |= new
-        for written, tactic in new:
-            number = kernel_id(tactic)
-            if number is not None:
-                name = written.decode(errors="replace")
+        for written in new:
+            if kernel := log_lines.kernel(written):
+                name, tactic = kernel
                 # A hash under two names stands for neither.
-                self._names[number] = name if self._names.get(number, name) == name else None
+                self._names[tactic] = name if self._names.get(tactic, name) == name else None
 
     def name(self, tactic: int) -> str | None:
         """The kernel of a tactic, if it is known."""
@@ -70,27 +70,61 @@ class Pick:
         )
 
 
-@dataclass(slots=True)
+class PickLines(NamedTuple):
+    """The lines of a table that count, as they are: the choice, and the row of what was chosen."""
+
+    choice: bytes
+    row: bytes
+
+    @classmethod
+    def of(cls, rows: bytes, choice: bytes) -> PickLines:
+        """Find the row."""
+        begin = choice.find(b"0x")
+        chosen = b", " + choice[begin : choice.find(b",", begin) + 1]
+        at = rows.find(chosen) if begin >= 0 else -1
+        return cls(choice, rows[rows.rfind(b"\n", 0, at) + 1 : at + len(chosen)] if at >= 0 else b"")
+
+    def read(self, line: bytes) -> Pick | None:
+        """What they say of the op that `line` names."""
+        op = autotuning.begin(line.decode(errors="replace"))
+        selected = autotuning.selected(self.choice.decode(errors="replace"))
+        if op is None or selected is None:
+            return None
+        candidate = autotuning.row(self.row.decode(errors="replace"))
+        candidates = () if candidate is None else (candidate,)
+        tactic, cost = selected
+        return Pick(op=replace(op, candidates=candidates, selected=tactic), tactic=tactic, cost_ms=cost)
+
+
 class Picks:
-    """The picks of one attempt at a network: by graph, combination of formats (as it is written), op and key."""
+    """The picks of one attempt at a network, by what was timed, by formats and by op; all as lines of the log until they are asked for."""
 
-    found: dict[str, dict[bytes, dict[tuple[str, str], Pick]]] = field(default_factory=dict)
-    formats: dict[bytes, tuple[Format, ...]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._found: dict[tuple[bytes, bytes], dict[bytes, PickLines]] = {}
 
-    def all(self) -> tuple[Pick, ...]:
-        """All of them."""
-        return tuple(
-            pick for graph in self.found.values() for section in graph.values() for pick in section.values()
-        )
+    def __bool__(self) -> bool:
+        return bool(self._found)
 
-    def of(self, graph: str, wanted: tuple[Format, ...]) -> Iterable[Pick]:
-        """Those of the one combination that has these formats."""
-        fitting = [
-            section
-            for written, section in self.found.get(graph, {}).items()
-            if wanted and self.formats[written] == wanted
-        ]
-        return fitting[0].values() if len(fitting) == 1 else ()
+    def add(self, graph: bytes, combination: bytes, op: bytes, pick: PickLines) -> None:
+        """Keep a pick; the lines say what was timed, for which formats, and for which op."""
+        self._found.setdefault((graph, combination), {})[op] = pick
+
+    def all(self) -> list[Pick]:
+        """All of them, in the order of the log."""
+        return [pick for section in self._found.values() for pick in _read(section)]
+
+    def by_graph(self) -> dict[str, list[tuple[tuple[Format, ...], dict[bytes, PickLines]]]]:
+        """For each layer that was timed, the sections of the log that have picks, by their formats."""
+        graphs: dict[str, list[tuple[tuple[Format, ...], dict[bytes, PickLines]]]] = defaultdict(list)
+        for (graph, combination), section in self._found.items():
+            if graph and combination:
+                graphs[log_lines.place(graph)[0]].append((log_lines.combination(combination), section))
+        return graphs
+
+
+def _read(section: dict[bytes, PickLines]) -> list[Pick]:
+    picks = (lines.read(op) for op, lines in section.items())
+    return [pick for pick in picks if pick is not None]
 
 
 def listed(lines: Sequence[LayerLine], kernels: Kernels, picks: Picks) -> dict[str, Tactic]:
@@ -104,7 +138,7 @@ def listed(lines: Sequence[LayerLine], kernels: Kernels, picks: Picks) -> dict[s
             known[line.tactic] = tactic
         if line.tactic != NO_TACTIC:
             found[name] = tactic
-    if picks.found:
+    if picks:
         for name, tactic in _inner(lines, picks).items():
             found.setdefault(name, tactic)
     return found
@@ -130,15 +164,19 @@ def detailed(layers: tuple[EngineLayer, ...], picks: Iterable[Pick]) -> dict[str
 
 def _inner(lines: Sequence[LayerLine], picks: Picks) -> dict[str, Tactic]:
     """What is known of the ops in Myelin graphs, by the names of their ONNX layers."""
+    graphs = picks.by_graph()
     known: list[tuple[Pick, str]] = []
     for line in lines:
         graph = line.name.decode(errors="replace")
-        if graph in picks.found:
-            of_graph = list(picks.of(graph, formats(line.tensors)))
-            times = Counter(pick.op.op for pick in of_graph)
-            _, mark, number = graph.rpartition(_PROFILE)
-            # Which of several picks for one op the engine has is not told.
-            known += [(pick, mark + number if mark else "") for pick in of_graph if times[pick.op.op] == 1]
+        wanted = formats(line.tensors)
+        fitting = [section for found, section in graphs.get(graph, ()) if wanted and found == wanted]
+        if len(fitting) != 1:
+            continue
+        of_graph = _read(fitting[0])
+        times = Counter(pick.op.op for pick in of_graph)
+        _, mark, number = graph.rpartition(_PROFILE)
+        # Which of several picks for one op the engine has is not told.
+        known += [(pick, mark + number if mark else "") for pick in of_graph if times[pick.op.op] == 1]
     names = [(" + ".join(pick.op.onnx_layers) or pick.op.op) + profile for pick, profile in known]
     times = Counter(names)
     # ONNX layers that stand for several ops do not tell them apart; the names of the ops do.

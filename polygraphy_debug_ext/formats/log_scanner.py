@@ -11,16 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from polygraphy_debug_ext.errors import FormatError
-from polygraphy_debug_ext.formats import autotuning, layer_lines
+from polygraphy_debug_ext.formats import layer_lines
 from polygraphy_debug_ext.formats import log_lines as lines
-from polygraphy_debug_ext.formats.log_assignment import Kernels, Pick, Picks
+from polygraphy_debug_ext.formats.log_assignment import Kernels, PickLines, Picks
 from polygraphy_debug_ext.formats.log_builds import Failure
 from polygraphy_debug_ext.model import FaultSite
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from polygraphy_debug_ext.formats.autotuning import TunedOp
     from polygraphy_debug_ext.formats.layer_information import EngineLayer
     from polygraphy_debug_ext.formats.log_lines import LayerLine
 
@@ -38,6 +37,12 @@ _DETAILS: Final = layer_lines.HEADER + b"\n"
 #: What begins or ends something; a table does not go on after it.
 _BOUNDS: Final = frozenset({lines.OP, lines.LIST, _DETAILS, lines.ANOTHER_STRATEGY, lines.VERSION})
 
+#: What the line of an op has if its cache is editable.
+_KEY: Final = b"(key: 0x"
+
+#: What says where a table belongs to.
+_PLACES: Final = (lines.TIMING, lines.COMBINATION)
+
 #: What is never between two lines of one final list.
 _NOT_BETWEEN: Final = (lines.LIST, lines.TIMING, lines.COSTS, lines.VERSION)
 
@@ -47,10 +52,10 @@ _HARMLESS: Final = "insufficient memory"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
-    """A table that is not at its end: of an op of this graph, tuned for this combination of formats."""
+    """A table that is not at its end: the line of its op, the graph, the combination of formats, and its rows so far."""
 
-    op: TunedOp
-    graph: str
+    op: bytes
+    graph: bytes
     combination: bytes
     rows: bytes = b""
 
@@ -81,7 +86,7 @@ class Build:
     @property
     def seen(self) -> bool:
         """Whether there was anything of it at all."""
-        found = self.timing or self.skipped or self.failed_node or self.picks.found
+        found = self.timing or self.skipped or self.failed_node or self.picks
         return bool(found or self.finished or self.names_only)
 
     def site(self) -> tuple[str, str]:
@@ -148,7 +153,8 @@ class Scanner:
         at = self._in(text, 0) if self._in is not None else 0
         self._caught_up = self._timing_at = at
         if self._table is not None:
-            self._take_table(0)
+            table, self._table = self._table, None
+            self._take_table(table, 0)
         for begin, mark in marks:
             if begin >= at:
                 at = self._handlers[mark](begin, self._line_end(begin))
@@ -263,44 +269,31 @@ class Scanner:
         return end
 
     def _tune(self, at: int, end: int) -> int:
-        op = autotuning.begin(self._text[at:end].decode(errors="replace"))
+        text = self._text
         self._table = None
-        if op is not None and op.key is not None:
-            graph, _ = self._evidence(at).site()
-            self._table = _Table(op=op, graph=graph, combination=self._combination)
-            self._take_table(end)
+        if text.find(_KEY, at, end) >= 0:
+            # Tables follow each other closely: mostly there is nothing to catch up with.
+            if self._build.finished or any(text.find(mark, self._caught_up, at) >= 0 for mark in _PLACES):
+                self._evidence(at)
+            self._caught_up = at
+            self._take_table(
+                _Table(op=text[at:end], graph=self._build.timing, combination=self._combination), end
+            )
         return end
 
-    def _take_table(self, start: int) -> None:
+    def _take_table(self, table: _Table, start: int) -> None:
         """Take the rows from `start`, and the choice among them, if it was printed; a table may go on in the next chunk."""
-        table, self._table = self._table, None
-        if table is None:
-            return
         text = self._text
         number = bisect_left(self._bounds, start)
         bound = self._bounds[number] if number < len(self._bounds) else len(text)
         at = text.find(lines.SELECTED, start, bound)
-        rows = table.rows + text[start : bound if at < 0 else at]
         if at >= 0:
-            self._choose(table, rows, text[at : self._line_end(at)].decode(errors="replace"))
-        elif bound == len(text) and len(rows) < _TABLE_LIMIT:
-            self._table = replace(table, rows=rows)
-
-    def _choose(self, table: _Table, rows: bytes, choice: str) -> None:
-        """Keep what was selected, with its row."""
-        if (found := autotuning.selected(choice)) is None:
-            return
-        written, cost = found
-        at = rows.find(f", {written},".encode())
-        row = rows[rows.rfind(b"\n", 0, at) + 1 : at + len(written) + 3] if at >= 0 else b""
-        candidate = autotuning.row(row.decode(errors="replace"))
-        candidates = () if candidate is None else (candidate,)
-        op = replace(table.op, candidates=candidates, selected=int(written, 16))
-        picks = self._build.picks
-        if table.combination not in picks.formats:
-            picks.formats[table.combination] = lines.combination(table.combination)
-        section = picks.found.setdefault(table.graph, {}).setdefault(table.combination, {})
-        section[op.op, op.key or ""] = Pick(op=op, tactic=int(written, 16), cost_ms=cost)
+            rows, choice = text[start:at], text[at : self._line_end(at)]
+            picks = self._build.picks
+            picks.add(table.graph, table.combination, table.op, PickLines.of(table.rows + rows, choice))
+            self._table = None
+        elif bound == len(text) and len(table.rows) + bound - start < _TABLE_LIMIT:
+            self._table = replace(table, rows=table.rows + text[start:])
 
     def _begin_list(self, at: int, end: int) -> int:
         if self._text[at + len(lines.LIST) : end].strip():
