@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,32 +11,34 @@ from typing import TYPE_CHECKING, Final
 from polygraphy.logger import G_LOGGER
 
 from polygraphy_debug_ext import __version__
-from polygraphy_debug_ext.analysis import rank
+from polygraphy_debug_ext.analysis.environments import Comparable
 from polygraphy_debug_ext.analysis.table import TableBuilder
+from polygraphy_debug_ext.cli.comparison import Evidence, answer
 from polygraphy_debug_ext.cli.front_door import guarded, say
 from polygraphy_debug_ext.cli.report_trials import Trials, url
 from polygraphy_debug_ext.errors import FormatError, UsageError
 from polygraphy_debug_ext.formats import journal as form
-from polygraphy_debug_ext.formats.collection import Reader
 from polygraphy_debug_ext.formats.writing import write_atomically
 from polygraphy_debug_ext.model import Verdict
+from polygraphy_debug_ext.model.answer import Environment
+from polygraphy_debug_ext.reports.document import Document, Options
+from polygraphy_debug_ext.reports.environments import mixed, several
 from polygraphy_debug_ext.reports.html_map import map_data
 from polygraphy_debug_ext.reports.html_page import BEGINNING, Build, Comparison, Page, render
-from polygraphy_debug_ext.reports.journal import journal_lines
 from polygraphy_debug_ext.reports.lines import printable
-from polygraphy_debug_ext.reports.skipped import skipped
+from polygraphy_debug_ext.reports.text import about_the_files, not_compared
 from polygraphy_debug_ext.reports.verdict import advice, verdict
-from polygraphy_debug_ext.reports.versions import several_versions
 from polygraphy_debug_ext.trials.audit import audit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from polygraphy_debug_ext.analysis.table import Table
-    from polygraphy_debug_ext.reports.lines import Line
+    from polygraphy_debug_ext.reports.document import Group
 
-_SIDES: Final = (Verdict.GOOD, Verdict.BAD)
-_TRIAL: Final = re.compile(r"_N(\d+)\.[^.]*$")
+_TRIAL: Final = re.compile(r"_N(\d+)\.[^/]*$")
+#: What there is to compare where no trial left a build.
+_NOTHING: Final = Comparable(table=TableBuilder().table(), environment=Environment())
 
 
 def run(directory: str, output: str | None, title: str) -> int:
@@ -89,34 +90,10 @@ def _is_report(path: Path) -> bool:
     return start in {b"", BEGINNING.encode()}
 
 
-@dataclass(slots=True, kw_only=True)
-class _Evidence:
-    """What lies in the directory."""
-
-    reader: Reader = field(default_factory=Reader)
-    builder: TableBuilder = field(default_factory=TableBuilder)
-    versions: Counter[str] = field(default_factory=Counter)
-    used: list[Path] = field(default_factory=list)
-    notes: list[Line] = field(default_factory=list)
-
-    def load(self, place: Path, side: Verdict) -> None:
-        """Take the builds at `place`, which need not exist."""
-        if not place.exists():
-            return
-        before = len(self.reader.skipped)
-        for assignment in self.reader.records(place):
-            self.builder.add(assignment, side)
-            self.versions[str(assignment.metadata.get("tensorrt", ""))] += 1
-            self.used.append(Path(assignment.origin))
-        files = [(str(each.path.relative_to(place)), each.reason) for each in self.reader.skipped[before:]]
-        self.notes += skipped(str(place), files)
-
-
 def _page(root: Path, path: Path, title: str) -> Page:
-    evidence = _Evidence()
-    for side in _SIDES:
-        evidence.load(root / side.value, side)
-    trials = _trials(root, path, evidence)
+    evidence = Evidence()
+    good, bad = (evidence.load(root / side.value, side) for side in (Verdict.GOOD, Verdict.BAD))
+    trials, complaints = _trials(root, path, evidence.used)
     rows = trials.rows() if trials is not None else ()
     if not evidence.used and not any(run.trials for run in rows):
         raise UsageError(
@@ -124,37 +101,41 @@ def _page(root: Path, path: Path, title: str) -> Page:
             "Record builds with `polygraphy debug build MODEL --save-tactics replay.json --artifacts replay.json "
             f"--artifacts-dir {root} --until N --check COMMAND`.",
         )
-    evidence.notes += several_versions(evidence.versions)
-    say(evidence.notes)
     unresolved = trials.unresolved if trials is not None else 0
-    filed = trials.filed() if trials is not None else {}
-    table = evidence.builder.table()
+    comparables = evidence.environments.groups() if evidence.used else (_NOTHING,)
+    groups = [answer(each, Options(), unresolved if len(comparables) == 1 else 0) for each in comparables]
+    document = Document(
+        good=good, bad=bad, groups=tuple(groups), unresolved=unresolved, complaints=complaints
+    )
+    notes = [*about_the_files(document, str(root)), *several(document)]
+    say(notes)
+    places = _Places(root=root, page=path, filed=trials.filed() if trials is not None else {})
     now = datetime.now(timezone.utc)
     return Page(
         title=printable(title),
         directory=printable(str(root.absolute())),
         made=f"written {now:%Y-%m-%d %H:%M} UTC by polygraphy-debug-ext {__version__}",
-        comparisons=(_comparison(table, unresolved, _Places(root=root, page=path, filed=filed)),),
+        comparisons=tuple(
+            _comparison(comparable.table, group, places)
+            for comparable, group in zip(comparables, groups, strict=True)
+        ),
         runs=rows,
-        notes=tuple(line.text for line in evidence.notes),
+        notes=tuple(line.text for line in notes),
     )
 
 
-def _trials(root: Path, page: Path, evidence: _Evidence) -> Trials | None:
-    """The journal, if there is one that can be read: the builds can be shown without it."""
+def _trials(root: Path, page: Path, used: Sequence[Path]) -> tuple[Trials | None, tuple[str, ...]]:
+    """The journal, if there is one that can be read (the builds can be shown without it), and what does not fit it."""
     journal = root / form.NAME
     if not journal.exists():
-        return None
+        return None, ()
     try:
         trials = Trials(root, page, form.read(journal))
-        audited = audit(root, evidence.used)
+        audited = audit(root, used)
     except FormatError as error:
         G_LOGGER.warning(f"The journal is not used: {error.problem}. {error.remedy}")
-        return None
-    if audited is not None:
-        # Only what does not fit: the page says by itself how many trials are unresolved.
-        evidence.notes += journal_lines(str(root), audited.complaints, 0)
-    return trials
+        return None, ()
+    return trials, audited.complaints if audited is not None else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +161,7 @@ class _Places:
         )
 
 
-def _comparison(table: Table, unresolved: int, places: _Places) -> Comparison:
-    answer = rank(table, unresolved=unresolved)
+def _comparison(table: Table, group: Group, places: _Places) -> Comparison:
     builds = [
         places.build(origin, number, bad=bool(table.bad[number]))
         for number, origin in enumerate(table.origins)
@@ -189,11 +169,11 @@ def _comparison(table: Table, unresolved: int, places: _Places) -> Comparison:
     # Bad builds first: there are few of them as a rule, and they are in view then.
     order = sorted(range(len(builds)), key=lambda each: (not builds[each].bad, _natural(builds[each].name)))
     return Comparison(
-        heading="",
-        answer=answer,
-        sentences=(verdict(answer), *advice(answer)),
+        heading=printable(group.title) if group.apart else "",
+        answer=group.answer,
+        sentences=(verdict(group.answer), *advice(group.answer), *mixed(group), *not_compared(group)),
         builds=tuple(builds[each] for each in order),
-        map=map_data(table, answer, order),
+        map=map_data(table, group.answer, order),
     )
 
 

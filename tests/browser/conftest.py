@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import selectors
 import shutil
 import signal
@@ -18,8 +19,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from polygraphy_debug_ext.analysis import rank
+from polygraphy_debug_ext.analysis.table import table_of
+from polygraphy_debug_ext.cli import report_run
+from polygraphy_debug_ext.formats import journal as form
+from polygraphy_debug_ext.formats import replay
+from polygraphy_debug_ext.model import Assignment, Source, Tactic
+from polygraphy_debug_ext.reports.html_map import map_data
+from polygraphy_debug_ext.reports.html_page import Build, Comparison, Page, render
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -197,3 +207,137 @@ def chromium() -> Iterator[Chromium]:
     browser = Chromium(program)
     yield browser
     browser.close()
+
+
+STAMP = "12-02-26_09-35-12"
+#: Layer to number of its tactic, of each build; those with an odd number are bad.
+BUILDS: tuple[dict[str, int], ...] = (
+    {"noise": 31, "conv1": 1, "pool": 4, "constant": 5},
+    {"noise": 31, "conv1": 2, "pool": 4, "constant": 5},
+    {"noise": 32, "conv1": 1, "pool": 3, "constant": 5, "reformat": 9},
+    {"noise": 32, "conv1": 2, "pool": 3, "constant": 5},
+    {"noise": 33, "conv1": 1, "pool": 4, "constant": 5},
+    {"noise": 31, "conv1": 2, "pool": 3, "constant": 5, "reformat": 9},
+    {"noise": 32, "conv1": 1, "pool": 3, "constant": 5},
+)
+HOSTILE = (
+    "</script><script>window.hacked=1</script>",
+    '"><img src=x onerror=window.hacked=1>',
+    "<b>\u202egnp.exe</b> & &lt;",
+    "<!-- <script> ' ` ${window.hacked=1} {{ 7 * 7 }} {% raw %}",
+)
+
+
+def tactic(number: int, kernel: str = "") -> Tactic:
+    return Tactic(implementation=7, tactic=number, kernel=kernel or f"kernel_{number}")
+
+
+def write_builds(root: Path, builds: Sequence[Mapping[str, Tactic]]) -> None:
+    """File replays as `debug build` does; those with an odd number are bad."""
+    for number, layers in enumerate(builds):
+        place = root / ("bad" if number % 2 else "good")
+        place.mkdir(parents=True, exist_ok=True)
+        made = Assignment(layers=layers, source=Source.SELECTOR, metadata={"tensorrt": "10.13.3.9"})
+        replay.write(place / f"replay_{STAMP}_N{number}.json", made)
+
+
+def write_journal(root: Path, trials: int) -> None:
+    """Write the journal of a run whose last trial crashed, and a log of the build of each."""
+    run = {"version": form.VERSION, "tool": "polygraphy-debug-ext", "directory": str(root), "settings": {}}
+    command = ["polygraphy", "debug", "build", "a model.onnx"]
+    start = form.RunStarted(stamp=STAMP, time="2026-12-02T09:35:12.381+00:00", command=command, **run)  # type: ignore[arg-type]
+    events: list[form.Event] = [start, form.Surroundings(values={"tensorrt": "10.13.3.9", "host": "vm"})]
+    for number in range(trials):
+        verdict = "bad" if number % 2 else "good"
+        place = form.Placement(
+            source="replay.json", destination=f"{verdict}/replay_{STAMP}_N{number}.json", digest="sha256:0"
+        )
+        events += [
+            form.TrialStarted(trial=number, time=f"2026-12-02T09:36:0{number}.000+00:00"),
+            form.TrialBuilt(trial=number, seconds=1.5),
+            form.TrialChecked(
+                trial=number,
+                repetition=0,
+                seconds=0.25,
+                verdict=verdict,
+                reason="CHECK_EXIT_CODE",
+                exit_code=number % 2,
+            ),
+            form.TrialJudged(
+                trial=number, verdict=verdict, reason="CHECK_EXIT_CODE", seconds=1.75, placements=[place]
+            ),
+            form.TrialEnded(trial=number),
+        ]
+    site = form.Site(layer="conv1", runner="CaskConvolution", tactic="0x0000000000000002")
+    events += [
+        form.TrialStarted(trial=trials, time="2026-12-02T09:37:00.000+00:00"),
+        form.TrialBuilt(trial=trials, seconds=0.5, failure="BUILD_CRASH", text="signal 11", site=site),
+        form.TrialJudged(
+            trial=trials, verdict="unresolved", reason="BUILD_CRASH", seconds=0.5, detail="signal 11"
+        ),
+        form.TrialEnded(trial=trials),
+        form.RunStopped(time="2026-12-02T09:37:01.000+00:00", reason="ITERATIONS_DONE"),
+    ]
+    (root / form.NAME).write_bytes(b"".join(map(form.encode, events)))
+    (root / "logs").mkdir()
+    for number in range(trials + 1):
+        (root / "logs" / f"{STAMP}_N{number}_build.log").write_text("built\n")
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of seven builds, where one tactic of `conv1` is at fault, and a crash."""
+    root = tmp_path_factory.mktemp("a # run?")
+    write_builds(root, [{name: tactic(each) for name, each in build.items()} for build in BUILDS])
+    write_journal(root, len(BUILDS))
+    assert report_run.run(str(root), None, "Tactic report") == 0
+    return root / "report.html"
+
+
+@pytest.fixture(scope="session")
+def hostile_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page where everything that can have a name has a bad one."""
+    root = tmp_path_factory.mktemp("hostile")
+    write_builds(
+        root, [{name: tactic(each % 2, f"{name}{each % 2}") for name in HOSTILE} for each in range(6)]
+    )
+    page = root / "javascript:report.html"
+    assert report_run.run(str(root), str(page), HOSTILE[0]) == 0
+    return page
+
+
+@pytest.fixture(scope="session")
+def large_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of 100 builds and 3000 layers, most of which vary."""
+    generator = random.Random(11)
+    tactics = [
+        [tactic(1000 * layer + each, f"kernel_{each}_" + "x" * 80) for each in range(6)]
+        for layer in range(3000)
+    ]
+    names = [f"/model/layers.{layer // 7}/mlp/down_proj/MatMul_{layer}" for layer in range(3000)]
+    builds = [
+        Assignment(
+            layers={
+                name: generator.choice(each if number % 4 else each[:1])
+                for number, (name, each) in enumerate(zip(names, tactics, strict=True))
+            },
+            source=Source.SELECTOR,
+        )
+        for _ in range(100)
+    ]
+    table = table_of(builds[:80], builds[80:])
+    answer = rank(table)
+    columns = tuple(
+        Build(label=f"N{each}", name=f"replay_N{each}.json", bad=each >= 80) for each in range(100)
+    )
+    order = [*range(80, 100), *range(80)]
+    comparison = Comparison(
+        heading="",
+        answer=answer,
+        sentences=("A large page.",),
+        builds=tuple(columns[each] for each in order),
+        map=map_data(table, answer, order),
+    )
+    path = tmp_path_factory.mktemp("large") / "report.html"
+    path.write_bytes(render(Page(title="Large", directory="/", made="", comparisons=(comparison,), runs=())))
+    return path
