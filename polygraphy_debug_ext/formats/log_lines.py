@@ -52,7 +52,7 @@ _TIMED: Final = re.compile(rb"Tactic: (?:0x[0-9a-fA-F]{1,16}|-?\d{1,20}) Time:")
 _VERSION: Final = re.compile(rb"TensorRT v(?:ersion: )?(\d{1,6}(?:\.\d{1,6}){0,4})")
 _MODULE: Final = re.compile(rb"Loaded Module: tensorrt\w* +\| Version: (\d{1,6}(?:\.\d{1,6}){1,4})")
 _RESOURCE: Final = re.compile(rb"libnvinfer_builder_resource\w{0,20}\.so\.(\d{1,6}(?:\.\d{1,6}){1,4})")
-_FORMAT: Final = re.compile(r" \((\w+)\[([^\]]*)\]\)")
+_FORMAT: Final = re.compile(r" \((\w{1,20})\[([^\[\]]{0,400})\]\)")
 _WIDTH: Final = re.compile(r":(\d+)")
 
 #: What may be before a line of a log: bracketed groups, and words of these forms.
