@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from polygraphy_debug_ext.errors import FormatError, NotThisFormatError
 from polygraphy_debug_ext.formats import replay
-from polygraphy_debug_ext.formats.contents import Contents, Kind, contents
+from polygraphy_debug_ext.formats.contents import Contents, Kind, Read, contents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Damaged files that are named one by one; the rest is counted.
 _NAMED: Final = 10
+
+_BEST: Final = tuple(Kind)
 
 #: What the loop puts into the name of what a trial left: date, time and number of the trial.
 _STAMP: Final = re.compile(r"(?:^|_)(\d+-\d+-\d+_\d+-\d+-\d+_N\d+)(?=[._]|$)")
@@ -50,13 +52,20 @@ class Reader:
     """Reads any number of places. Equal tactics become one object, across files and places.
 
     `kinds` counts the builds by what they were read from, `skipped` has what was left out; both grow while `records` is
-    gone through. What is not compared (`time_ms`, `timing_cache`) is left out.
+    gone through.
+
+    Args:
+        whole: Keep what differs from build to build and is not compared, `time_ms` and `timing_cache`. That takes longer, and
+            tactics are not shared then.
+        engine: Reads an engine: what is nothing else is given to it. Without it, engines are left out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, whole: bool = False, engine: Read | None = None) -> None:
         self.kinds: Counter[str] = Counter()
         self.skipped: list[Skipped] = []
-        self._loader = replay.Loader()
+        self._loader = None if whole else replay.Loader()
+        self._read_replay = replay.read if self._loader is None else self._loader.read
+        self._read_engine = engine
 
     def records(self, place: Path) -> Iterator[Assignment]:
         """Read the file at `place`, or all below it if it is a directory, one after the other in the order of their paths.
@@ -69,7 +78,7 @@ class Reader:
                 innocent tactic.
         """
         if not place.is_dir():
-            yield from self._taken(contents(place, self._loader))
+            yield from self._taken(self._contents(place))
             return
         damaged: list[FormatError] = []
         for trial in _trials(place):
@@ -82,7 +91,7 @@ class Reader:
         found: list[Contents] = []
         for path in paths:
             try:
-                found.append(contents(path, self._loader))
+                found.append(self._contents(path))
             except NotThisFormatError as error:
                 self.skipped.append(Skipped(path=path, reason=error.reason))
             except FormatError as error:
@@ -95,21 +104,27 @@ class Reader:
 
     def _best(self, found: Sequence[Contents]) -> Iterator[Assignment]:
         """Take what tells most of the one build that they are about; of a log, to which a run that went on was added, the last."""
-        best = min(found, key=lambda each: (not each.assignments, each.kind))
+        best = min(found, key=lambda each: (not each.assignments, _BEST.index(each.kind)))
         for each in found:
             if each is best:
                 yield from self._taken(replace(each, assignments=each.assignments[-1:]))
             else:
-                reason = f"tells of the same build as {best.path.name} ({best.kind})"
+                reason = f"tells of the same build as {best.path.name} ({best.kind.value})"
                 reasons = [*each.left_out, *([reason] if each.assignments else [])]
                 self.skipped += (Skipped(path=each.path, reason=reason) for reason in reasons)
+
+    def _contents(self, path: Path) -> Contents:
+        return contents(path, self._read_replay, self._read_engine)
 
     def _taken(self, found: Contents) -> Iterator[Assignment]:
         self.skipped += (Skipped(path=found.path, reason=reason) for reason in found.left_out)
         for assignment in found.assignments:
-            self.kinds[str(found.kind)] += 1
+            self.kinds[found.kind.value] += 1
             # Replays come with tactics that are shared already.
-            yield assignment if found.kind is Kind.REPLAY else self._loader.interned(assignment)
+            if self._loader is None or found.kind is Kind.REPLAY:
+                yield assignment
+            else:
+                yield self._loader.interned(assignment)
 
 
 def collect(place: Path) -> Collection:
@@ -148,7 +163,7 @@ def _listed(directory: Path) -> tuple[list[str], list[str]]:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     directories.append(entry.name)
-                elif not (entry.is_symlink() and entry.is_dir()):
+                elif not (entry.is_symlink() and Path(entry.path).is_dir()):
                     names.append(entry.name)
     except OSError as error:
         raise FormatError(

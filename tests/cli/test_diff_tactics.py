@@ -269,7 +269,7 @@ def test_files_of_another_kind_are_counted_and_named(
     status, lines = diff("--dir", tmp_path, cwd=tmp_path)
     assert status == 0
     assert lines[0].endswith("bad: left out 1 file:")
-    assert lines[1].strip() == r"notes\x1b[31m.txt: not a tactic replay (not JSON)"
+    assert lines[1].strip() == r"notes\x1b[31m.txt: neither a tactic replay, layer information nor a build log"
 
 
 def broken(root: Path, case: str) -> tuple[list[str], str]:
@@ -287,7 +287,7 @@ def broken(root: Path, case: str) -> tuple[list[str], str]:
         "bad gone": (["--dir", "empty", "--bad", "gone"], "--bad gone: no such file or directory"),
         "not a replay": (
             ["--good", "empty", "--bad", "file.txt"],
-            "file.txt: not a tactic replay (not JSON)",
+            "file.txt: neither a tactic replay, layer information nor a build log",
         ),
     }[case]
 
