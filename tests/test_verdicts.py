@@ -112,6 +112,20 @@ def test_case_12_layer_information_names_the_culprit() -> None:
     assert document.status == STATUS_FOUND
 
 
+def test_case_14_the_suspect_is_in_one_profile_only() -> None:
+    root = CASES / "14-two-profiles-dynamic-shapes"
+    (wanted,) = expected(root.name)["suspects"]
+    document = compared(root / "good", root / "bad")
+    assert (document.good.kinds, document.bad.kinds) == ((("build log", 2),), (("build log", 1),))
+    (suspect,) = document.groups[0].stock
+    assert suspect.layers == (wanted["layer"],)
+    assert suspect.tactic.hex == wanted["tactic"]
+    assert suspect.rank.value == wanted["rank"]
+    assert [tactic.hex for tactic in suspect.alternatives] == wanted["good_tactics"]
+    assert f"{wanted['tactic']}" in verdict(only(document))
+    assert f" at layer {wanted['layer']}" in verdict(only(document))
+
+
 def test_case_19_all_bad_lists_no_layer_and_says_what_is_likelier() -> None:
     root = CASES / "19-always-bad-not-flaky"
     wanted = expected(root.name)
