@@ -1,7 +1,7 @@
 """Which builds can be compared: those of one TensorRT, GPU, set of builder flags and network. Tactics of others mean other things.
 
 - *environment*: what a record says of where its build was made (key to value); what it does not say may be anything.
-- Records that fit the values of exactly one group belong to it; those that say too little to tell stay by themselves.
+- A record that says less belongs to the one environment that says the same and more; if there are several, it stays by itself.
 """
 
 from __future__ import annotations
@@ -119,9 +119,9 @@ class _Packed:
         return dataclasses.replace(self.rest, layers=dict(zip(self.names, self.tactics, strict=True)))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Group:
-    """Keys that go together, and what all of them say."""
+    """Keys that go together; `values` is the one that says most."""
 
     values: Key
     keys: list[Key]
@@ -135,25 +135,20 @@ def _key(metadata: Mapping[str, object]) -> Key:
 
 
 def _grouped(keys: Sequence[Key]) -> list[_Group]:
-    """Put keys together that fit, those that say most first; in the order in which they came."""
+    """Put each key to the only group that says all that it says, and more; return the groups in the order in which keys came."""
     groups: list[_Group] = []
+    # Those that say most come first, so that the order of the builds decides nothing.
     for key in sorted(keys, key=lambda key: (-sum(map(bool, key)), -len(key[0]))):
-        fitting = [group for group in groups if _fits(group.values, key)]
+        fitting = [group for group in groups if _within(key, group.values)]
         if len(fitting) == 1:
             fitting[0].keys.append(key)
-            fitting[0].values = tuple(max(pair, key=len) for pair in zip(fitting[0].values, key, strict=True))
         else:
             groups.append(_Group(values=key, keys=[key]))
     order = {key: number for number, key in enumerate(keys)}
     return sorted(groups, key=lambda group: min(order[key] for key in group.keys))
 
 
-def _fits(first: Key, second: Key) -> bool:
-    """Whether no value of one contradicts the other; a log says 10.13.3 where the module says 10.13.3.9."""
-    versions = f"{first[0]}.", f"{second[0]}."
-    known = all(
-        one == other or not one or not other for one, other in zip(first[1:], second[1:], strict=True)
-    )
-    return known and (
-        "." in versions or versions[0].startswith(versions[1]) or versions[1].startswith(versions[0])
-    )
+def _within(key: Key, values: Key) -> bool:
+    """Whether `values` say all that `key` says; a log says 10.13.3 where the module says 10.13.3.9."""
+    version = not key[0] or f"{values[0]}.".startswith(f"{key[0]}.")
+    return version and all(not one or one == other for one, other in zip(key[1:], values[1:], strict=True))

@@ -1,1 +1,1 @@
-"""Telling: findings as lines of text. Nothing here prints, or knows where the lines go."""
+"""Telling: one document as text, JSON, Markdown, JUnit XML or HTML. Nothing here prints, or knows where the words go."""
