@@ -317,7 +317,8 @@ class Scanner:
                 build.damage = build.damage or str(error)
                 self._last_is_damaged = True
             else:
-                build.whole = line is None
+                # A line without its end may have been about to be a layer.
+                build.whole = line is None and end < len(text)
                 if line is not None:
                     build.listed.append(line)
                 elif not self._goes_on(text, start):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,34 @@ def test_raw_control_characters_in_metadata_are_read() -> None:
     )
     (layer,) = layer_information.parse(text, "x")
     assert layer.onnx_layers == ("a", "b")
+
+
+def test_layer_information_of_tensorrt_11_is_read(tmp_path: Path) -> None:
+    tensor = {"Name": "x", "IOMode": "Input", "DataType": "Float", "Dimensions": [1], "ProfileInfo": []}
+    document = {
+        "ProfilingVerbosity": "DETAILED",
+        "Layers": [
+            {
+                "Name": "a",
+                "LayerType": "kgen",
+                "TacticName": "k",
+                "StreamId": 0,
+                "Metadata": "[ONNX Layer: a]",
+            }
+        ],
+        "I/O Tensors": [tensor],
+        "Engine Metadata": {"Multi-Device": "Disabled"},
+    }
+    path = tmp_path / "layers.json"
+    path.write_text(json.dumps(document, indent=1))
+    assert {name: tactic.kernel for name, tactic in layer_information.read(path).layers.items()} == {"a": "k"}
+
+
+def test_long_metadata_takes_no_more_than_linear_time() -> None:
+    entry = {"Name": "a", "TacticName": "k", "Metadata": "[ONNX Layer: " * 80_000}
+    started = time.process_time()
+    layer_information.parse(json.dumps({"Layers": [entry]}), "x")
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(
