@@ -210,15 +210,16 @@ def chromium() -> Iterator[Chromium]:
 
 
 STAMP = "12-02-26_09-35-12"
-#: Layer to number of its tactic, of each build; those with an odd number are bad.
-BUILDS: tuple[dict[str, int], ...] = (
-    {"noise": 31, "conv1": 1, "pool": 4, "constant": 5},
-    {"noise": 31, "conv1": 2, "pool": 4, "constant": 5},
-    {"noise": 32, "conv1": 1, "pool": 3, "constant": 5, "reformat": 9},
-    {"noise": 32, "conv1": 2, "pool": 3, "constant": 5},
-    {"noise": 33, "conv1": 1, "pool": 4, "constant": 5},
-    {"noise": 31, "conv1": 2, "pool": 3, "constant": 5, "reformat": 9},
-    {"noise": 32, "conv1": 1, "pool": 3, "constant": 5},
+#: Layer to number of its tactic, of each build; those with an odd number are bad, and so is tactic 2 of `conv1`.
+BUILDS: tuple[dict[str, int], ...] = tuple(
+    {
+        "noise": 31 + number // 2 % 3,
+        "conv1": 1 + number % 2,
+        "pool": 3 + number // 4 % 2,
+        "constant": 5,
+        **({"reformat": 9} if number in {2, 5} else {}),
+    }
+    for number in range(15)
 )
 HOSTILE = (
     "</script><script>window.hacked=1</script>",
@@ -253,7 +254,7 @@ def write_journal(root: Path, trials: int) -> None:
             source="replay.json", destination=f"{verdict}/replay_{STAMP}_N{number}.json", digest="sha256:0"
         )
         events += [
-            form.TrialStarted(trial=number, time=f"2026-12-02T09:36:0{number}.000+00:00"),
+            form.TrialStarted(trial=number, time=f"2026-12-02T09:36:{number:02}.000+00:00"),
             form.TrialBuilt(trial=number, seconds=1.5),
             form.TrialChecked(
                 trial=number,
@@ -286,7 +287,7 @@ def write_journal(root: Path, trials: int) -> None:
 
 @pytest.fixture(scope="session")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of seven builds, where one tactic of `conv1` is at fault, and a crash."""
+    """The page of fifteen builds, where one tactic of `conv1` is at fault, and a crash."""
     root = tmp_path_factory.mktemp("a # run?")
     write_builds(root, [{name: tactic(each) for name, each in build.items()} for build in BUILDS])
     write_journal(root, len(BUILDS))

@@ -59,16 +59,18 @@ def test_bad_and_good_builds_are_apart_and_cells_tell_what_each_build_has(page: 
     heads = page.run(
         "[...document.querySelectorAll('.viewport thead th[colspan]')].map(each => each.textContent)"
     )
-    assert heads == ["Bad", "Good"]
+    assert heads == ["Bad builds (7)", "Good builds (8)"]
     labels = page.run(
         "[...document.querySelectorAll('.viewport thead th[aria-label]')].map(each => each.getAttribute('aria-label'))"
     )
-    assert labels == ["bad N1", "bad N3", "bad N5", "good N0", "good N2", "good N4", "good N6"]
+    assert labels == [f"bad N{each}" for each in range(1, 15, 2)] + [
+        f"good N{each}" for each in range(0, 15, 2)
+    ]
     cells = page.run(
         "[...document.querySelectorAll('.viewport tbody tr:nth-child(2) td[id]')].map(each => [each.textContent, each.className.trim()])"
     )
-    assert [text for text, _ in cells] == ["B"] * 3 + ["A"] * 4
-    assert ["mark2" in classes for _, classes in cells] == [True] * 3 + [False] * 4
+    assert [text for text, _ in cells] == ["B"] * 7 + ["A"] * 8
+    assert ["mark2" in classes for _, classes in cells] == [True] * 7 + [False] * 8
 
 
 def test_the_filter_finds_layers_by_their_name_and_by_their_kernels(page: Chromium) -> None:
@@ -104,15 +106,22 @@ def test_the_arrow_keys_move_from_cell_to_cell_and_say_what_is_there(page: Chrom
     assert page.run("document.querySelector('[data-spoken]').textContent") == "N1, bad, conv1: B: kernel_2"
     assert "conv1 in bad build bad/replay_12-02-26_09-35-12_N1.json (trial N1)" in page.run(DETAILS)
     page.press("End", ctrl=True)
-    assert page.run(CHOSEN) == f"map-0-{len(page.run(SHOWN_LAYERS)) - 1}-7"
+    assert page.run(CHOSEN) == f"map-0-{len(page.run(SHOWN_LAYERS)) - 1}-15"
     page.press("Home", ctrl=True)
     page.press("ArrowUp")
     assert page.run(CHOSEN) == "map-0-0-0"
 
 
+def test_pointing_at_a_cell_tells_its_kernel(page: Chromium) -> None:
+    page.run(
+        "document.getElementById('map-0-0-9').dispatchEvent(new PointerEvent('pointerover', { bubbles: true }))"
+    )
+    assert page.run("document.getElementById('map-0-0-9').title") == "conv1: A: kernel_1"
+
+
 def test_a_click_chooses_a_cell(page: Chromium) -> None:
-    page.run("document.getElementById('map-0-0-4').click()")
-    assert page.run(CHOSEN) == "map-0-0-4"
+    page.run("document.getElementById('map-0-0-9').click()")
+    assert page.run(CHOSEN) == "map-0-0-9"
     assert "good build" in page.run(DETAILS)
 
 
@@ -175,9 +184,18 @@ def test_suspects_are_sorted_by_the_buttons_of_their_head(page: Chromium) -> Non
     assert len(page.run("[...document.querySelectorAll('[aria-sort]')]")) == 1
 
 
+def test_trials_are_drawn_in_their_order_good_above_and_bad_below_the_middle(page: Chromium) -> None:
+    bars = page.run(
+        "[...document.querySelectorAll('.strip rect')].map(each => [each.className.baseVal, each.y.baseVal.value < 32,"
+        " each.y.baseVal.value + each.height.baseVal.value > 32])"
+    )
+    good, bad, unresolved = ["good", True, False], ["bad", False, True], ["unresolved", True, True]
+    assert bars == [*[good, bad] * 7, good, unresolved]
+
+
 def test_trials_are_shown_by_verdict_and_link_their_logs(page: Chromium, report: Path) -> None:
     shown = "[...document.querySelectorAll('.trials tbody tr:not([hidden])')].map(each => each.innerText)"
-    assert len(page.run(shown)) == 8
+    assert len(page.run(shown)) == 16
     page.run(
         "{ const verdict = document.querySelector('[name=verdict]'); verdict.value = 'unresolved';"
         " verdict.dispatchEvent(new Event('input', { bubbles: true })) }"
@@ -271,7 +289,7 @@ def test_the_page_fits_a_telephone(chromium: Chromium, report: Path) -> None:
 def test_paper_has_the_map_and_no_controls(page: Chromium) -> None:
     pdf = base64.b64decode(page.call("Page.printToPDF", printBackground=True)["data"])
     assert pdf.startswith(b"%PDF-")
-    assert page.run("document.querySelector('.printed tbody tr').textContent") == "conv1BBBAAAA"
+    assert page.run("document.querySelector('.printed tbody tr').textContent") == "conv1BBBBBBBAAAAAAAA"
     page.call("Emulation.setEmulatedMedia", media="print")
     hidden = page.run(
         "['.controls', '.viewport', 'nav'].map(each => document.querySelector(each).checkVisibility())"

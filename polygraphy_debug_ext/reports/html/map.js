@@ -8,6 +8,7 @@ const SPARE_ROWS = 12;
 const SPARE_COLUMNS = 20;
 const PRINTED_LAYERS = 40;
 const PRINTED_BUILDS = 24;
+const PRINTED_BLOCKS = 5;
 
 class LayerMap {
     constructor(section, data) {
@@ -28,6 +29,7 @@ class LayerMap {
         this.grid.addEventListener("keydown", (event) => this.onKey(event));
         this.grid.addEventListener("focus", () => this.choose(this.chosen.row, this.chosen.column));
         this.viewport.addEventListener("click", (event) => this.onClick(event));
+        this.viewport.addEventListener("pointerover", (event) => this.onPointer(event));
         this.select();
     }
 
@@ -195,6 +197,16 @@ class LayerMap {
         this.choose(row, column);
     }
 
+    /* Titles are made when they are wanted: most cells are never pointed at. */
+    onPointer(event) {
+        const cell = event.target.closest("tbody td[id]");
+        if (!cell || cell.title) return;
+        const [row, column] = cell.id.split("-").slice(-2).map(Number);
+        const layer = this.rows[row];
+        const code = this.data.code(layer, column - 1);
+        cell.title = code < 0 ? `${layer.name}: not in this build` : `${layer.name}: ${letters(code)}: ${this.data.name(layer, code)}`;
+    }
+
     choose(row, column) {
         if (!this.rows.length) return;
         this.chosen.row = Math.max(0, Math.min(row, this.rows.length - 1));
@@ -277,8 +289,9 @@ class LayerMap {
     print() {
         const shown = this.rows.filter((layer) => layer.varies).slice(0, PRINTED_LAYERS);
         const blocks = [];
-        for (let left = 0; left < this.data.builds.length; left += PRINTED_BUILDS) {
-            const columns = this.data.builds.slice(left, left + PRINTED_BUILDS).map((_, each) => left + each);
+        const builds = this.data.builds.slice(0, PRINTED_BUILDS * PRINTED_BLOCKS);
+        for (let left = 0; left < builds.length; left += PRINTED_BUILDS) {
+            const columns = builds.slice(left, left + PRINTED_BUILDS).map((_, each) => left + each);
             const head = columns.map((column) => {
                 const { label, bad } = this.data.builds[column];
                 return element("th", { scope: "col", text: `${bad ? "bad" : "good"} ${label}`, class: this.edge(column) });
@@ -288,7 +301,8 @@ class LayerMap {
             blocks.push(element("table", {}, element("thead", {}, element("tr", {}, element("th", { scope: "col", text: "Layer" }), ...head)), element("tbody", {}, ...body)));
         }
         const varying = this.data.layers.filter((layer) => layer.varies).length;
-        const text = `${shown.length} of ${varying} layers that vary (of ${this.data.layers.length} layers), in the order of the page.`;
+        const text = `${shown.length} of ${varying} layers that vary (of ${this.data.layers.length} layers), in the order of the page; ` +
+            `${builds.length} of ${this.data.builds.length} builds.`;
         this.section.querySelector(".printed").replaceChildren(element("p", { text }), ...blocks);
     }
 }
