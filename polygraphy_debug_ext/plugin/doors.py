@@ -54,10 +54,11 @@ def _with_ours(stock: Callable[[Any], Subtools]) -> Callable[[Any], Subtools]:
 
 def _our_subtools() -> list[Any]:
     from polygraphy_debug_ext.cli.build import Build  # noqa: PLC0415 - what is missing in it must be caught above
+    from polygraphy_debug_ext.cli.convert import ConvertTactics  # noqa: PLC0415
     from polygraphy_debug_ext.cli.diff_tactics import DiffTactics  # noqa: PLC0415
     from polygraphy_debug_ext.cli.report import Report  # noqa: PLC0415
 
-    return [Build(), DiffTactics(), Report()]
+    return [Build(), DiffTactics(), ConvertTactics(), Report()]
 
 
 def _is_tested(version: str) -> bool:
