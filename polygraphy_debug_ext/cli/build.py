@@ -53,7 +53,7 @@ class Build(Tool):  # type: ignore[misc]  # Polygraphy has no types
         0    the run is finished
         1    wrong options, or something that must be mended before the run can go on
         2    options that are not known
-        3    --until confident: --max-iterations were made, and do not decide
+        3    --until confident: --max-iterations were made, some failed, and they do not decide
         130  interrupted by SIGINT (Ctrl-C); the trial in hand was ended. A second one ends the process at once
         143  terminated by SIGTERM; the same
 

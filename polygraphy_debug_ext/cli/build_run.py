@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from polygraphy.tools.debug.subtool.iterative_debug_args import ArtifactSortArgs
 
 from polygraphy_debug_ext.cli.evidence import Evidence
-from polygraphy_debug_ext.cli.front_door import guarded
+from polygraphy_debug_ext.cli.front_door import guarded, say
 from polygraphy_debug_ext.cli.iteration_options import Confident, IterationArgs
 from polygraphy_debug_ext.cli.trial_run import TrialRun
 from polygraphy_debug_ext.errors import UsageError
 from polygraphy_debug_ext.model import StopReason, Verdict
+from polygraphy_debug_ext.reports.lines import Line
+from polygraphy_debug_ext.reports.verdict import verdict
 from polygraphy_debug_ext.search.sampling import Deciding, Sampling
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 #: Trials in a row that may teach nothing before a run that waits for a good or a bad build, or for a decision, gives up.
 _PATIENCE: Final = 20
 
-#: Exit status: --max-iterations were made, and do not decide.
+#: Exit status: --max-iterations were made, some failed, and they do not decide.
 STATUS_UNDECIDED: Final = 3
 
 
@@ -64,7 +66,14 @@ class BuildRun(TrialRun):
 
     def conclude(self, summary: Summary) -> int:
         """Say which tactic is suspect, if builds failed."""
-        if summary.stop is StopReason.MAX_ITERATIONS:
+        if self._evidence is not None and summary.count(Verdict.BAD):
+            if not isinstance(self._until(), Confident):
+                for trial in summary.counted:
+                    self._evidence.take(trial)
+            answer = self._evidence.answer()
+            if answer is not None:
+                say([Line(f"Tactics: {verdict(answer)}")])
+        if summary.stop is StopReason.MAX_ITERATIONS and summary.count(Verdict.BAD):
             return STATUS_UNDECIDED
         return 1 if summary.stop is StopReason.NOTHING_LEARNED else 0
 
