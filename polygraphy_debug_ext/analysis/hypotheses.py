@@ -84,12 +84,13 @@ def _by_layer(presence: NDArray[np.bool_], kernels: list[tuple[int, ...]]) -> Hy
 
 def _varies(presence: NDArray[np.bool_], kernel: tuple[int, ...]) -> bool:
     users = int(presence[list(kernel)].any(axis=0).sum())
-    return 0 < users < presence.shape[1]
+    return bool(0 < users < presence.shape[1])
 
 
 def _is_one_use(presence: NDArray[np.bool_], kernel: tuple[int, ...]) -> bool:
     uses = presence[list(kernel)]
-    return uses.any(axis=0).tobytes() in {use.tobytes() for use in uses}
+    users = uses.any(axis=0)
+    return any(np.array_equal(users, use) for use in uses)
 
 
 def _joined(

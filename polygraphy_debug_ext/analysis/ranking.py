@@ -9,7 +9,8 @@ import numpy as np
 
 from polygraphy_debug_ext.analysis.bounds import failure_rate_bound
 from polygraphy_debug_ext.analysis.decision import decide
-from polygraphy_debug_ext.analysis.evidence import EXPECTED, Rates
+from polygraphy_debug_ext.analysis.evidence import TENTATIVE, Rates
+from polygraphy_debug_ext.analysis.forecast import further_builds, telling
 from polygraphy_debug_ext.analysis.hypotheses import hypotheses
 from polygraphy_debug_ext.analysis.posterior import posterior
 from polygraphy_debug_ext.analysis.suspects import order, suspects
@@ -26,7 +27,7 @@ def rank(
     view: View = View.LAYER,
     method: Method = Method.POSTERIOR,
     confidence: float = 0.95,
-    rates: Rates = EXPECTED,
+    rates: Rates = TENTATIVE,
     unresolved: int = 0,
 ) -> Answer:
     """Say what the builds tell of the tactics.
@@ -52,6 +53,7 @@ def rank(
     decision = decide(found, weighed, confidence)
     everyone = suspects(table, found, weighed.fault)
     numbers, ranked = order(found, everyone, method)
+    undecided = decision.conclusion is Conclusion.UNDECIDED
     return dataclasses.replace(
         frame,
         conclusion=decision.conclusion,
@@ -65,6 +67,8 @@ def rank(
         ),
         pair_kind=decision.pair_kind,
         suspects=ranked,
+        further_builds=further_builds(table, found, rates, confidence) if undecided else None,
+        telling=telling(ranked, rates) if undecided else (),
     )
 
 
