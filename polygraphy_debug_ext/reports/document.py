@@ -47,7 +47,7 @@ class Options:
     view: str = "layer"
     method: str = "posterior"
     confidence: float = 0.95
-    rates_prior: str = "expected"
+    rates_prior: str = "tentative"
     top: int | None = 10
 
 

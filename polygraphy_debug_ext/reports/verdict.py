@@ -135,17 +135,22 @@ def _best(answer: Answer) -> str:
     if not answer.suspects:
         return "no tactic is more often in bad builds than in good ones"
     first = max(answer.suspects, key=lambda suspect: suspect.probability)
-    if answer.no_tactic is not None and answer.no_tactic > first.probability:
+    alike = [suspect for suspect in answer.suspects if suspect.group == first.group]
+    name, probability = suspect_name(first), sum(suspect.probability for suspect in alike)
+    if len(alike) > 1:
+        others = "another" if len(alike) == 2 else f"one of {len(alike) - 1} others"  # noqa: PLR2004 - itself and another
+        name = f"{name} or {others} that the same builds have"
+    if answer.no_tactic is not None and answer.no_tactic > probability:
         return (
             f"that no tactic explains the failures has a probability of {percent(answer.no_tactic)}, the likeliest suspect "
-            f"({suspect_name(first)}) one of {percent(first.probability)}, {needed}"
+            f"({name}) one of {percent(probability)}, {needed}"
         )
-    return f"the likeliest suspect, {suspect_name(first)}, has a probability of {percent(first.probability)}, {needed}"
+    return f"the likeliest suspect, {name}, has a probability of {percent(probability)}, {needed}"
 
 
 def _wanted(answer: Answer) -> str:
     if answer.further_builds is None:
-        return "how many further builds would decide it cannot be said"
+        return "not even 1000 further builds like these are expected to decide it"
     return f"about {count(answer.further_builds, 'further build')} {'is' if answer.further_builds == 1 else 'are'} expected to decide it"
 
 

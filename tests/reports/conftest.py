@@ -125,6 +125,16 @@ def answers() -> dict[str, Answer]:
             unresolved_builds=2,
             **EVIDENCE,
         ),
+        "undecided_alike": Answer(
+            conclusion=Conclusion.UNDECIDED,
+            no_tactic=0.25,
+            suspects=tuple(dataclasses.replace(each, probability=0.3) for each in alike),
+            further_builds=1,
+            **EVIDENCE,
+        ),
+        "undecided_none": Answer(
+            conclusion=Conclusion.UNDECIDED, no_tactic=0.8, suspects=(THIRD,), confidence=0.999, **EVIDENCE
+        ),
         "no_good_build": Answer(
             conclusion=Conclusion.NO_GOOD_BUILD,
             **{**EVIDENCE, "good_builds": 0, "bad_builds": 3, "distinct_bad": 2},

@@ -28,6 +28,8 @@ NAMES = [
     "pair",
     "no_tactic",
     "undecided",
+    "undecided_alike",
+    "undecided_none",
     "no_good_build",
     "no_bad_build",
     "opaque",
