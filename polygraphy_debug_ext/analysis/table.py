@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from polygraphy_debug_ext.analysis.identity import identities
+from polygraphy_debug_ext.analysis.naming import same_layers, seen_by_all
 from polygraphy_debug_ext.model import Field, Source, Verdict
 from polygraphy_debug_ext.model.assignment import is_opaque
 
@@ -122,8 +123,11 @@ class TableBuilder:
         fields = frozenset(Field).intersection(*self._fields)
         recorded = frozenset[Field]().union(*self._fields)
         names = tuple(self._layers)
-        layer_of = np.array([layer for layer, _ in self._records], dtype=np.int32)
-        choices, choice_of = self._choices(fields, self._seen_by_all(layer_of))
+        written = np.array([layer for layer, _ in self._records], dtype=np.int32)
+        seen = self._seen(written)
+        named = same_layers(names, seen)
+        layer_of = named[written]
+        choices, choice_of = self._choices(fields, layer_of, seen_by_all(seen, named))
         kept = list(dict.fromkeys(layer for layer, _ in choices))
         place_of = np.full(len(names), ABSENT, dtype=np.int32)
         place_of[kept] = np.arange(len(kept))
@@ -131,7 +135,11 @@ class TableBuilder:
         for build, row in enumerate(self._rows):
             compared = row[choice_of[row] != ABSENT]
             codes[build, place_of[layer_of[compared]]] = choice_of[compared]
-        told = dict.fromkeys(layer for layer, tactic in self._records if not tactic.swallowed)
+        told = dict.fromkeys(
+            layer
+            for layer, (_, tactic) in zip(layer_of.tolist(), self._records, strict=True)
+            if not tactic.swallowed
+        )
         return Table(
             layers=tuple(names[layer] for layer in kept),
             choices=tuple(Choice(layer=names[layer], tactic=tactic) for layer, tactic in choices),
@@ -155,24 +163,21 @@ class TableBuilder:
             self._records.append((self._layers.setdefault(layer, len(self._layers)), tactic))
         return number
 
-    def _seen_by_all(self, layer_of: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Which layers every kind of source tells of (bool, layers), be it once."""
+    def _seen(self, layer_of: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Which layers each kind of source tells of (bool, kinds x layers), be it once."""
         told = np.array([not tactic.swallowed for _, tactic in self._records], dtype=np.bool_)
-        seen: dict[_View, NDArray[np.bool_]] = {}
+        views = {view: number for number, view in enumerate(dict.fromkeys(self._views))}
+        seen = np.zeros((len(views), len(self._layers)), dtype=np.bool_)
         for view, row in zip(self._views, self._rows, strict=True):
-            layers = seen.setdefault(view, np.zeros(len(self._layers), dtype=np.bool_))
-            layers[layer_of[row[told[row]]]] = True
-        everywhere = np.ones(len(self._layers), dtype=np.bool_)
-        for layers in seen.values():
-            everywhere &= layers
-        return everywhere
+            seen[views[view], layer_of[row[told[row]]]] = True
+        return seen
 
     def _choices(
-        self, fields: frozenset[Field], comparable: NDArray[np.bool_]
+        self, fields: frozenset[Field], layer_of: NDArray[np.int32], comparable: NDArray[np.bool_]
     ) -> tuple[list[tuple[int, Tactic]], NDArray[np.int32]]:
         """Put equal tactics of a layer together; return the choices, and the choice of each record."""
         by_layer: dict[int, list[int]] = {}
-        for number, (layer, tactic) in enumerate(self._records):
+        for number, (layer, (_, tactic)) in enumerate(zip(layer_of.tolist(), self._records, strict=True)):
             if comparable[layer] and not tactic.swallowed:
                 by_layer.setdefault(layer, []).append(number)
         choices: list[tuple[int, Tactic]] = []
