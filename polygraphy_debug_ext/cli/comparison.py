@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from polygraphy.logger import G_LOGGER
 
 from polygraphy_debug_ext.analysis.environments import Environments
-from polygraphy_debug_ext.analysis.evidence import EXPECTED, JEFFREYS
+from polygraphy_debug_ext.analysis.evidence import EXPECTED, JEFFREYS, TENTATIVE
 from polygraphy_debug_ext.analysis.ranking import rank
 from polygraphy_debug_ext.formats.collection import Reader
 from polygraphy_debug_ext.model.answer import Method, View
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from polygraphy_debug_ext.formats.collection import Skipped
     from polygraphy_debug_ext.model import Verdict
 
-_PRIORS: Final = {"expected": EXPECTED, "jeffreys": JEFFREYS}
+_PRIORS: Final = {"tentative": TENTATIVE, "expected": EXPECTED, "jeffreys": JEFFREYS}
 
 
 class Evidence:
@@ -54,17 +55,18 @@ class Evidence:
 
 def answer(comparable: Comparable, options: Options, unresolved: int = 0) -> Group:
     """Say what the builds of one environment tell; `unresolved` counts the trials that told nothing."""
-    table = comparable.table
-    view = View(options.view)
-    found = rank(
+    table, view = comparable.table, View(options.view)
+    ask = functools.partial(
+        rank,
         table,
-        view=view,
         method=Method(options.method),
         confidence=options.confidence,
         rates=_PRIORS[options.rates_prior],
         unresolved=unresolved,
     )
-    by_layer = found if view is View.LAYER else rank(table)
+    found = ask(view=view)
+    # Polygraphy's rule is about layers.
+    by_layer = found if view is View.LAYER else ask(view=View.LAYER)
     return Group(
         answer=dataclasses.replace(found, environment=comparable.environment),
         stock=by_stock(by_layer.suspects, table.layers),

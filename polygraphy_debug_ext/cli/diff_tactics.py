@@ -93,10 +93,10 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--rates-prior",
-        choices=["expected", "jeffreys"],
-        default="expected",
-        help="What is believed beforehand: that builds with the culprit mostly fail and others rarely do (expected), or nothing of "
-        "either rate (jeffreys). Defaults to expected.",
+        choices=["tentative", "expected", "jeffreys"],
+        default="tentative",
+        help="What is believed of failure rates beforehand: that builds with the culprit mostly fail and others rarely do (expected), the "
+        "same but less firmly (tentative), or nothing (jeffreys). Defaults to tentative.",
     )
 
 
