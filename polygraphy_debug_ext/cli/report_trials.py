@@ -80,6 +80,7 @@ class Trials:
             started=_when(record.started.time),
             verdict=judged.verdict if judged is not None else "",
             reason=_reason(judged),
+            purpose=printable(record.started.purpose),
             build_seconds=built.seconds if built is not None else None,
             check_seconds=tuple(each.seconds for each in record.checked),
             check_verdicts=tuple(printable(each.verdict) for each in record.checked),

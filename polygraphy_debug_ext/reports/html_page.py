@@ -63,13 +63,17 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRow:
-    """A trial: `verdict` is good, bad, unresolved, or empty while it is not finished; times are in seconds; `site` is where its build failed."""
+    """A trial: `verdict` is good, bad, unresolved, or empty while it is not finished.
+
+    Times are in seconds. `purpose` is what a search made it for, `site` where its build failed.
+    """
 
     id: str
     label: str
     started: str
     verdict: str
     reason: str
+    purpose: str = ""
     build_seconds: float | None = None
     check_seconds: tuple[float, ...] = ()
     check_verdicts: tuple[str, ...] = ()

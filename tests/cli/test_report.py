@@ -61,7 +61,7 @@ def crash(trial: int) -> tuple[form.Event, ...]:
     """The events of a trial whose build died."""
     site = form.Site(layer="conv1", runner="Cask", tactic="0x1", error="misaligned address")
     return (
-        form.TrialStarted(trial=trial, time="2026-12-02T09:36:00.000+00:00"),
+        form.TrialStarted(trial=trial, time="2026-12-02T09:36:00.000+00:00", purpose="halves <1>"),
         form.TrialBuilt(trial=trial, seconds=0.5, failure="BUILD_CRASH", text="signal 11", site=site),
         form.TrialJudged(
             trial=trial, verdict="unresolved", reason="BUILD_CRASH", seconds=0.5, detail="signal 11"
@@ -148,6 +148,7 @@ def test_trials_without_a_build_are_worth_a_page(tmp_path: Path) -> None:
     text = (tmp_path / "report.html").read_text()
     assert "the build process died: signal 11" in text
     assert "layer conv1, runner Cask, tactic 0x1: misaligned address" in text
+    assert "purpose: halves &lt;1&gt;" in text
     assert "&lt;model&gt;.onnx" in text
     assert "The run is not finished." in text
 
