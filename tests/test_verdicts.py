@@ -125,6 +125,14 @@ def test_case_14_the_suspect_is_in_one_profile_only() -> None:
     assert f" at layer {wanted['layer']}" in verdict(only(document))
 
 
+def test_case_14_a_log_of_two_builds_is_one_file_of_evidence() -> None:
+    root = CASES / "14-two-profiles-dynamic-shapes"
+    evidence = Evidence()
+    side = evidence.load(root / "two_builds_in_one.log", Verdict.GOOD)
+    assert side.kinds == (("build log", 2),)
+    assert evidence.used == [root / "two_builds_in_one.log"]
+
+
 def test_case_19_all_bad_lists_no_layer_and_says_what_is_likelier() -> None:
     root = CASES / "19-always-bad-not-flaky"
     wanted = expected(root.name)

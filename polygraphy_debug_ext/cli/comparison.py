@@ -45,7 +45,9 @@ class Evidence:
                 lambda each=each: f"{each.origin}: {each.source.value}, {len(each.layers)} layers"
             )
             self.environments.add(each, verdict)
-            self.used.append(Path(each.origin))
+            # One log may tell of many builds.
+            if not self.used or str(self.used[-1]) != each.origin:
+                self.used.append(Path(each.origin))
         return Side(
             place=str(place),
             kinds=tuple(sorted((self._reader.kinds - before).items())),
