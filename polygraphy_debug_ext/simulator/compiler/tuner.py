@@ -1,4 +1,4 @@
-"""Tuning: every candidate of every layer is timed, the selector may restrict them, the cheapest wins.
+"""Tuning: the selector may restrict the candidates of a layer, those that are left are timed, the cheapest wins.
 
 What a neighbour chose counts: bringing a tensor into another layout costs time, and becomes a layer of its own.
 """
@@ -13,6 +13,7 @@ from polygraphy_debug_ext.simulator.compiler.catalogue import Allowance, Candida
 from polygraphy_debug_ext.simulator.compiler.foreign import expanded
 from polygraphy_debug_ext.simulator.compiler.fusion import Layer
 from polygraphy_debug_ext.simulator.compiler.records import Choice, Tensor
+from polygraphy_debug_ext.simulator.compiler.stopwatch import Timed
 from polygraphy_debug_ext.simulator.compiler.timing import reformat_cost, true_cost
 from polygraphy_debug_ext.simulator.errors import BuildFailure
 
@@ -22,14 +23,17 @@ if TYPE_CHECKING:
     from polygraphy_debug_ext.simulator.compiler.foreign import Foreign, ForeignTuner
     from polygraphy_debug_ext.simulator.compiler.layouts import Layout
     from polygraphy_debug_ext.simulator.compiler.shapes import TensorType
-    from polygraphy_debug_ext.simulator.compiler.stopwatch import Stopwatch, Timed
+    from polygraphy_debug_ext.simulator.compiler.stopwatch import Stopwatch
+
+# What a choice says of its time before it was timed.
+NOT_TIMED = -1.0
 
 
 class Selector(Protocol):
     """Somebody who may restrict the choices of a layer."""
 
     def select(self, subject: Subject, choices: Sequence[Timed]) -> Sequence[int]:
-        """The indices of the choices that may be used; none at all leaves it to the builder."""
+        """The indices of the choices that may be used; none at all leaves it to the builder. They are not timed yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +96,11 @@ class Tuner:
         if layer.parts:
             self._tune_foreign(subject)
             return
-        offered = self._constrained(layer, candidates(subject.setting, self.allowance))
+        offered = self._selected(
+            subject, self._constrained(layer, candidates(subject.setting, self.allowance))
+        )
         costs = [true_cost(candidate, subject.setting) for candidate in offered]
-        timed = self._selected(subject, self.stopwatch.time(subject, offered, costs))
+        timed = self._ran(subject, self.stopwatch.time(subject, offered, costs))
         winner = min(timed, key=lambda entry: entry.time_ms + self._entry_cost(subject, entry.candidate))
         self._place(subject, winner)
 
@@ -102,7 +108,7 @@ class Tuner:
         """A graph of Myelin: one choice, as far as the selector can see."""
         graphs = self.foreign.tune(subject.setting.layer, self.suffix, self.types)
         best = min(graphs, key=lambda graph: graph.ideal_ms + self._entry_cost(subject, graph.candidate))
-        self._selected(subject, (best.timed,))
+        self._selected(subject, (best.candidate,))
         self._place(subject, best.timed, best)
 
     def _place(self, subject: Subject, winner: Timed, graph: Foreign | None = None) -> None:
@@ -167,19 +173,24 @@ class Tuner:
         )
         return offered
 
-    def _selected(self, subject: Subject, timed: tuple[Timed, ...]) -> tuple[Timed, ...]:
-        if not timed:
-            raise BuildFailure("no_implementation", layer=subject.name)
-        if self.selector is None:
-            return timed
-        indices = list(self.selector.select(subject, timed))
-        wrong = [index for index in indices if not 0 <= index < len(timed)]
+    def _selected(self, subject: Subject, offered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        """What the selector allows of the candidates; it is asked before they are timed."""
+        if self.selector is None or not offered:
+            return offered
+        choices = tuple(Timed(candidate=candidate, time_ms=NOT_TIMED) for candidate in offered)
+        indices = list(self.selector.select(subject, choices))
+        wrong = [index for index in indices if not 0 <= index < len(offered)]
         if wrong:
             raise BuildFailure(
                 "internal",
-                why=f"the algorithm selector returned index {wrong[0]} for {subject.name}, which has {len(timed)} choices",
+                why=f"the algorithm selector returned index {wrong[0]} for {subject.name}, which has {len(offered)} choices",
             )
-        return tuple(timed[index] for index in indices) or timed
+        return tuple(offered[index] for index in indices) or offered
+
+    def _ran(self, subject: Subject, timed: tuple[Timed, ...]) -> tuple[Timed, ...]:
+        if not timed:
+            raise BuildFailure("no_implementation", layer=subject.name)
+        return timed
 
     def _entry_cost(self, subject: Subject, candidate: Candidate) -> float:
         """What it costs to bring the inputs, and the outputs of the network, into other layouts."""
@@ -210,19 +221,22 @@ class Tuner:
         )
         subject = self._subject(layer)
         shape = subject.setting.shape(source.value)
-        offered = [
-            Candidate(
-                kernel=kernel,
-                precision=target.layout.dtype,
-                inputs=(source.layout,),
-                outputs=(target.layout,),
-                workspace=0,
-            )
-            for kernel in kernels.of_kind("reformat")
-        ]
+        offered = self._selected(
+            subject,
+            tuple(
+                Candidate(
+                    kernel=kernel,
+                    precision=target.layout.dtype,
+                    inputs=(source.layout,),
+                    outputs=(target.layout,),
+                    workspace=0,
+                )
+                for kernel in kernels.of_kind("reformat")
+            ),
+        )
         base = reformat_cost(source.layout, target.layout, shape)
         costs = [base * (1 + kernels.fraction("reformat", kernel.kernel.name, shape)) for kernel in offered]
-        timed = self._selected(subject, self.stopwatch.time(subject, offered, costs))
+        timed = self._ran(subject, self.stopwatch.time(subject, offered, costs))
         winner = min(timed, key=lambda entry: entry.time_ms)
         self._choices.append(replace(self._choice(subject, winner, [source], [target]), origin="REFORMAT"))
 

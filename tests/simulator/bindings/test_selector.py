@@ -55,7 +55,7 @@ def test_a_choice_describes_its_tensors(bench: Workbench, models: Models) -> Non
             f"{i.dtype} {i.strides} {i.vectorized_dim} {i.components_per_element}" for i in infos
         ]
         assert tuple(context.get_shape(0)[1]) != ()
-        assert all(choice.timing_msec > 0 and choice.workspace_size >= 0 for choice in choices)
+        assert all(choice.timing_msec == -1 and choice.workspace_size >= 0 for choice in choices)
         return []
 
     bench.build(models.conv_net(), "FP16", prepare=selector(bench, look))
