@@ -174,7 +174,7 @@ class AvoidFilter:
     def _time(self, layer: str, tactic: Tactic) -> float | None:
         if tactic.time_ms is not None and tactic.time_ms > 0:
             return tactic.time_ms
-        return self._timings.times.get(layer, {}).get((tactic.tactic or 0) & TACTIC_MASK)
+        return self._timings.time(layer, (tactic.tactic or 0) & TACTIC_MASK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,9 +252,8 @@ def tell_costs(changes: Sequence[Change]) -> None:
     unknown = len(changes) - len(known)
     total = f"{sum(known):+.4g} ms by the recorded times" if known else "its cost is not known"
     rest = f", {unknown} of them not timed" if unknown and known else ""
-    G_LOGGER.info(
-        f"Avoided tactics were kept out of {len(changes)} layers{rest}: {total}\n    {_some(changes)}"
-    )
+    layers = f"{len(changes)} layers" if len(changes) > 1 else "1 layer"
+    G_LOGGER.info(f"Avoided tactics were kept out of {layers}{rest}: {total}\n    {_some(changes)}")
 
 
 def in_engine(layers: Mapping[str, Tactic]) -> dict[str, Tactic]:

@@ -23,7 +23,8 @@ _NEVER: Final = 1e30
 
 
 class Timings:
-    """Collects from the lines of a log. `kernels` are kept from build to build, `times` (milliseconds) are of the last one.
+    """Collects from the lines of a log. `kernels` are kept from build to build, `times` (milliseconds, by layer and
+    tactic) are of this one.
 
     Of a tactic that was timed in several layouts of the tensors, the least time is kept.
     """
@@ -31,12 +32,22 @@ class Timings:
     def __init__(self) -> None:
         self.kernels: dict[int, str] = {}
         self.times: dict[str, dict[int, float]] = {}
+        self._last_times: dict[str, dict[int, float]] = {}
         self._layer = ""
 
     def begin(self) -> None:
         """Another build begins."""
+        for layer, times in self.times.items():
+            self._last_times.setdefault(layer, {}).update(times)
         self.times = {}
         self._layer = ""
+
+    def time(self, layer: str, tactic: int) -> float | None:
+        """How long a tactic of a layer took when it was last timed; None if it never was."""
+        for times in (self.times, self._last_times):
+            if (found := times.get(layer, {}).get(tactic)) is not None:
+                return found
+        return None
 
     def take(self, line: str) -> None:
         """Take a line."""

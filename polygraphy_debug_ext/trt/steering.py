@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from polygraphy.logger import G_LOGGER
+
 from polygraphy_debug_ext.errors import BuildError, UsageError
 from polygraphy_debug_ext.formats import avoid, replay
 from polygraphy_debug_ext.model import Source
@@ -189,6 +191,9 @@ class Steering:
                 f"After {ROUNDS} builds the engine still has tactics that are to be avoided: {offences[0]}",
                 "Narrow the entry, or take the layer out of the network.",
             )
+        G_LOGGER.info(
+            f"{len(offences)} of the engine's tactics are to be avoided, first {offences[0]}\nBuilding again without."
+        )
         for offence in offences:
             if offence.tactic.cache_key is None:
                 self._require_selector(offence, on_cache=on_cache)
