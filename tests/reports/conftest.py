@@ -113,6 +113,32 @@ def answers() -> dict[str, Answer]:
             suspects=suspects,
             **EVIDENCE,
         ),
+        "pair_both": Answer(
+            conclusion=Conclusion.PAIR,
+            probability=0.96,
+            named=(dataclasses.replace(kernel, tactic=tactic(4)), SECOND),
+            pair_kind=PairKind.BOTH,
+            suspects=suspects,
+            **EVIDENCE,
+        ),
+        "no_tactic_opaque": Answer(
+            conclusion=Conclusion.NO_TACTIC,
+            probability=0.97,
+            no_tactic=0.97,
+            suspects=(THIRD,),
+            opaque_layers=(MYELIN, "{ForeignNode[b]}"),
+            **EVIDENCE,
+        ),
+        "no_variation": Answer(
+            conclusion=Conclusion.NO_TACTIC,
+            probability=1.0,
+            no_tactic=1.0,
+            **{**EVIDENCE, "varying_layers": 0},
+        ),
+        "no_good_build_alike": Answer(
+            conclusion=Conclusion.NO_GOOD_BUILD,
+            **{**EVIDENCE, "good_builds": 0, "bad_builds": 3, "distinct_bad": 1},
+        ),
         "no_tactic": Answer(
             conclusion=Conclusion.NO_TACTIC, probability=0.97, no_tactic=0.97, suspects=(THIRD,), **EVIDENCE
         ),
