@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from polygraphy_debug_ext.simulator.compiler import shapes, sizing
 from polygraphy_debug_ext.simulator.compiler.folding import fold
-from polygraphy_debug_ext.simulator.compiler.lowering import CAST_OPSET, has_brain, lowered
+from polygraphy_debug_ext.simulator.compiler.lowering import BRAIN, CAST_OPSET, has_brain, lowered
 from polygraphy_debug_ext.simulator.compiler.sessions import open_session
 from polygraphy_debug_ext.simulator.errors import GraphError
 from polygraphy_debug_ext.simulator.lazy import LazyModule
@@ -84,6 +84,7 @@ def load(model: onnx.ModelProto) -> Graph:
     _constants_to_initializers(model)
     fold(model)
     _outputs_of_constants(model)
+    _check_types(model)
     _check_runnable(model)
     constants = frozenset(tensor.name for tensor in model.graph.initializer)
     inputs = tuple(value.name for value in model.graph.input if value.name not in constants)
@@ -159,6 +160,30 @@ def _check_operators(model: onnx.ModelProto) -> None:
                 name=node.name,
                 operator=node.op_type,
             )
+
+
+def _check_types(model: onnx.ModelProto) -> None:
+    """Refuse BF16 that meets another float in one node: ONNX Runtime cannot tell, for it both are FP32."""
+    if not has_brain(model):
+        return
+    types = shapes.infer(model)
+    for index, node in enumerate(model.graph.node):
+        if node.domain not in STANDARD_DOMAINS:
+            continue
+        formals = onnx.defs.get_schema(node.op_type).inputs
+        # The last one stands for all others where their number is open.
+        named = [
+            (formals[min(place, len(formals) - 1)].type_str, name) for place, name in enumerate(node.input)
+        ]
+        for kind in {kind for kind, _ in named}:
+            met = {types[name].elem_type for each, name in named if each == kind and name in types}
+            if BRAIN in met and len(met) > 1:
+                raise GraphError(
+                    "BFLOAT16 and another type meet in one node",
+                    node=index,
+                    name=node.name,
+                    operator=node.op_type,
+                )
 
 
 def _check_runnable(model: onnx.ModelProto) -> None:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from polygraphy_debug_ext.simulator.compiler import graph as graphs
 from polygraphy_debug_ext.simulator.compiler.lowering import brain_tensor, can_cast, has_brain, lowered
 from polygraphy_debug_ext.simulator.compiler.sessions import open_session
+from polygraphy_debug_ext.simulator.errors import GraphError
 
 if TYPE_CHECKING:
     from tests.simulator.conftest import Array, Models
@@ -109,3 +111,11 @@ def test_an_opset_without_casts_to_bf16_is_lifted(models: Models) -> None:
     model = rounded(models, opset=11)
     assert not can_cast(model)
     assert can_cast(graphs.load(model).model)
+
+
+def test_bf16_and_fp32_in_one_node_are_refused(models: Models) -> None:
+    model = rounded(models)
+    model.graph.initializer[0].CopyFrom(models.weight("w", 4))
+    with pytest.raises(GraphError, match="BFLOAT16 and another type meet") as caught:
+        graphs.load(model)
+    assert caught.value.name == "add"
