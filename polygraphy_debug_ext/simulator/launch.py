@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 USAGE, NOT_EXECUTABLE, NOT_FOUND = 2, 126, 127
+#: What builder flags allow, by the option of the same name.
+PRECISIONS = {"fp16": "HALF", "bf16": "BF16", "int8": "INT8"}
 DESCRIPTION = """\
 Runs COMMAND with a TensorRT that is simulated on the CPU, also in every process that COMMAND starts. Engines compute
 real numbers through ONNX Runtime; builds time simulated kernels, so that repeated builds choose different tactics.
@@ -110,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list-kernels", metavar="MODEL.onnx",
                         help="print layer, kernel, tactic and precision of every candidate, separated by tabs")  # fmt: skip
     parser.add_argument("--fp16", action="store_true", help="with --list-kernels: as if built with --fp16")
+    parser.add_argument("--bf16", action="store_true", help="with --list-kernels: as if built with --bf16")
     parser.add_argument(
         "--int8", action="store_true", help="with --list-kernels: as if built with --int8 and a calibrator"
     )
@@ -121,14 +124,20 @@ def _list_kernels(options: argparse.Namespace, chosen: settings.Settings, comman
 
     if command:
         raise UsageError("--list-kernels takes no command")
-    weak = personality.load(chosen.trt).has("BuilderFlag", "FP16")
-    if (options.fp16 or options.int8) and not weak:
-        _complain(
-            f"TensorRT {chosen.trt} takes precisions from the model: --fp16 and --int8 change nothing", 0
+    loaded = personality.load(chosen.trt)
+    asked = [name for name in PRECISIONS if getattr(options, name)]
+    lacking = [name for name in asked if not loaded.has("BuilderFlag", name.upper())]
+    if lacking:
+        why = (
+            "has no such precision"
+            if loaded.has("BuilderFlag", "FP16")
+            else "takes precisions from the model"
         )
-    precisions = {"FLOAT", *(("HALF",) if options.fp16 else ()), *(("INT8",) if options.int8 else ())}
-    allowed = frozenset(precisions) if weak else frozenset({"FLOAT"})
-    for row in list_kernels(Path(options.list_kernels), chosen.trt, allowed):
+        _complain(
+            f"TensorRT {chosen.trt} {why}: no effect of {', '.join(f'--{name}' for name in lacking)}", 0
+        )
+    allowed = {"FLOAT", *(PRECISIONS[name] for name in asked if name not in lacking)}
+    for row in list_kernels(Path(options.list_kernels), chosen.trt, frozenset(allowed)):
         sys.stdout.write(f"{row.layer}\t{row.kernel}\t{row.tactic}\t{row.precision}" + "\n")
     return 0
 

@@ -271,6 +271,15 @@ def test_precisions_of_listed_kernels_come_from_the_model_in_the_newest(
     assert "takes precisions from the model" in run.stderr
 
 
+@pytest.mark.parametrize(("trt", "listed"), [("8.6", False), ("10.13", True)])
+def test_kernels_in_bf16_are_listed_where_a_builder_has_the_flag(
+    launch: Callable[..., Run], net: Path, trt: str, *, listed: bool
+) -> None:
+    run = passed(launch("--trt", trt, "--list-kernels", net.name, "--bf16"))
+    assert ("BF16" in run.stdout) is listed
+    assert ("TensorRT 8.6 has no such precision: no effect of --bf16" in run.stderr) is not listed
+
+
 def test_a_timing_cache_belongs_to_a_device(launch: Callable[..., Run], net: Path) -> None:
     command = ["--", "polygraphy", "convert", net.name, "-o", "e.engine"]
     saved = [*command, "--save-timing-cache", "t.cache"]
