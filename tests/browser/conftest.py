@@ -308,6 +308,15 @@ def hostile_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def constant_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of builds that all chose the same."""
+    root = tmp_path_factory.mktemp("constant")
+    write_builds(root, [{"conv1": tactic(1)}] * 4)
+    assert report_run.run(str(root), None, "Tactic report") == 0
+    return root / "report.html"
+
+
+@pytest.fixture(scope="session")
 def large_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page of 100 builds and 3000 layers, most of which vary."""
     generator = random.Random(11)

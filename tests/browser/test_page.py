@@ -73,6 +73,20 @@ def test_bad_and_good_builds_are_apart_and_cells_tell_what_each_build_has(page: 
     assert ["mark2" in classes for _, classes in cells] == [True] * 7 + [False] * 8
 
 
+def test_where_nothing_varies_the_layers_are_shown_all_the_same(
+    chromium: Chromium, constant_report: Path
+) -> None:
+    chromium.window(1300, 900)
+    chromium.open(constant_report)
+    assert chromium.run(SHOWN_LAYERS) == ["conv1"]
+    chromium.run("document.querySelector('[role=grid]').focus()")
+    chromium.press("End")
+    assert chromium.run(CHOSEN) == "map-0-0-1"
+    assert "4 of" not in chromium.run(DETAILS)
+    assert "2 of 2" in chromium.run(DETAILS)
+    assert chromium.complaints == []
+
+
 def test_the_filter_finds_layers_by_their_name_and_by_their_kernels(page: Chromium) -> None:
     field = "document.querySelector('[name=filter]')"
     page.run(f"{field}.focus()")

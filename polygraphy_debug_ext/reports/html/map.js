@@ -22,6 +22,8 @@ class LayerMap {
         this.form = section.querySelector("form");
         this.chosen = { row: 0, column: 0 };
         this.drawn = null;
+        // Where nothing varies, there is still something to see.
+        if (!data.layers.some((layer) => layer.varies)) this.form.elements.varying.checked = false;
         this.form.addEventListener("submit", (event) => event.preventDefault());
         this.form.addEventListener("input", () => this.select());
         this.viewport.addEventListener("scroll", () => this.draw(), { passive: true });
@@ -62,12 +64,13 @@ class LayerMap {
             left: Math.max(0, left - SPARE_COLUMNS),
             right: Math.min(this.data.builds.length, left + Math.ceil(clientWidth / COLUMN) + SPARE_COLUMNS),
             width: this.firstColumn(),
+            whole: clientWidth,
         };
     }
 
     isDrawn(wanted) {
         const drawn = this.drawn;
-        if (!drawn || drawn.width !== wanted.width) return false;
+        if (!drawn || drawn.whole !== wanted.whole) return false;
         const { scrollTop, scrollLeft, clientHeight, clientWidth } = this.viewport;
         return (
             (drawn.top === 0 || drawn.top * ROW <= scrollTop - ROW) &&
@@ -95,9 +98,12 @@ class LayerMap {
         const { left, right, width } = this.drawn;
         const widths = [width, left * COLUMN];
         for (let column = left; column < right; column++) widths.push(COLUMN);
-        widths.push((this.data.builds.length - right) * COLUMN);
+        const used = width + this.data.builds.length * COLUMN;
+        // What is the same in every build may fill the window.
+        const free = Math.max(0, this.viewport.clientWidth - used);
+        widths.push((this.data.builds.length - right) * COLUMN + free);
         // Without a width of its own the table would be as wide as its longest name.
-        this.grid.style.width = `${width + this.data.builds.length * COLUMN}px`;
+        this.grid.style.width = `${used + free}px`;
         return element("colgroup", {}, ...widths.map((each) => {
             const column = element("col");
             column.style.width = `${each}px`;
@@ -148,7 +154,7 @@ class LayerMap {
         const row = element("tr", { "aria-rowindex": number + 1 + HEAD }, head);
         if (!layer.varies) {
             const text = layer.tactics.length ? `the same in every build: ${this.data.name(layer, 0)}` : "in no build";
-            row.append(element("td", { class: "same", colspan: right - left + 1, text, title: text, id: this.cellId(number, 1), "aria-colindex": 2 }));
+            row.append(element("td", { class: "same", colspan: right - left + 2, text, title: text, id: this.cellId(number, 1), "aria-colindex": 2 }));
             return row;
         }
         row.append(element("td", { "aria-hidden": "true" }));
