@@ -1,0 +1,113 @@
+"""Which build tells most: a beginning of the order, the suspect alone, or everything but the suspect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from polygraphy_debug_ext.search.hypotheses import Posterior
+
+    Flags = NDArray[np.bool_]
+    Floats = NDArray[np.float64]
+
+#: An end, or an arm of the confirmation, is preferred to a test that tells a little more: it says something to people as well.
+END_BONUS: Final = 1.3
+ARM_BONUS: Final = 1.15
+#: An arm is worth looking at once its suspect is that probable.
+ARM_FROM: Final = 0.3
+#: How often a way round refused tests is looked for.
+_DETOURS: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terrain:
+    """What stands in the way: units that cannot be made bad, or good, and tests that came to nothing (units each)."""
+
+    never: Flags
+    always: Flags
+    refused: Sequence[Flags] = ()
+
+    def ease(self, build: Flags) -> float:
+        """Return a factor below 1 for builds that are like those that came to nothing, 0 for just those."""
+        room = max(1.0, len(build) / 8)
+        factor = 1.0
+        for each in self.refused:
+            distance = int((each != build).sum())
+            factor *= distance / (distance + room)
+        return factor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A test, what it is expected to tell (nats), and whether it is an arm for the likeliest unit."""
+
+    build: Flags
+    information: float
+    arm: bool = False
+
+
+def arms(unit: int, count: int) -> tuple[Flags, Flags]:
+    """Return the two arms for a unit: it alone, and all but it."""
+    alone = np.zeros(count, dtype=np.bool_)
+    alone[unit] = True
+    return alone, ~alone
+
+
+def choose(posterior: Posterior, terrain: Terrain, generator: np.random.Generator) -> Choice:
+    """Return the build that is expected to tell most about the hypotheses."""
+    best = _best_beginning(posterior, terrain)
+    if terrain.refused:
+        best = max([best, *_detours(posterior, terrain, generator)], key=_value)
+    units = posterior.units
+    top = int(units.argmax())
+    ends = {0, len(units)}
+    if units[top] < ARM_FROM or int(best.build.sum()) in ends:
+        return best
+    arm = best_arm(posterior, terrain, top)
+    return arm if arm.information * ARM_BONUS >= best.information else best
+
+
+def best_arm(posterior: Posterior, terrain: Terrain, unit: int) -> Choice:
+    """Return the arm for the unit that tells more; it alone, if they tell the same."""
+    choices = [
+        Choice(build=build, information=posterior.information(build) * terrain.ease(build), arm=True)
+        for build in arms(unit, len(posterior.units))
+    ]
+    return choices[0] if choices[0].information * 1.02 >= choices[1].information else choices[1]
+
+
+def _best_beginning(posterior: Posterior, terrain: Terrain) -> Choice:
+    values = posterior.information_of_beginnings(terrain.never, terrain.always)
+    count = len(values) - 1
+    values[[0, count]] *= END_BONUS
+    if terrain.refused:
+        beginnings = np.tri(count + 1, count, -1, dtype=np.bool_)
+        values = values * np.array([terrain.ease(build) for build in beginnings])
+    chosen = int(values.argmax())
+    return Choice(build=np.arange(count) < chosen, information=float(values[chosen]))
+
+
+def _detours(posterior: Posterior, terrain: Terrain, generator: np.random.Generator) -> list[Choice]:
+    """Return some builds that halve the probability, whatever the order, to get round those that came to nothing."""
+    found = []
+    units = posterior.units
+    for _ in range(_DETOURS):
+        build = np.zeros(len(units), dtype=np.bool_)
+        mass, half = 0.0, units.sum() / 2
+        for unit in np.lexsort((generator.random(len(units)), -units)):
+            if abs(mass + units[unit] - half) < abs(mass - half):
+                build[unit] = True
+                mass += units[unit]
+        found.append(Choice(build=build, information=posterior.information(build) * terrain.ease(build)))
+    return found
+
+
+def _value(choice: Choice) -> float:
+    return choice.information
