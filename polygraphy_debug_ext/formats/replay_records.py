@@ -154,13 +154,18 @@ def twice(data: bytes) -> str | None:
     """Return the name of a layer that a replay file has twice, or of the part of the file if it has that twice.
 
     JSON takes the last of equal keys, and does not say so. `data` is known to be JSON.
+
+    Raises:
+        RecursionError: if it is nested too deeply.
     """
 
     def pairs(found: list[tuple[str, object]]) -> object:
         return found
 
+    # Text that is skipped may be anything.
+    text = data.decode(errors="surrogateescape")
     document: list[tuple[str, Any]] = json.loads(
-        data, object_pairs_hook=pairs, parse_int=str, parse_float=str
+        text, object_pairs_hook=pairs, parse_int=str, parse_float=str
     )
     objects: list[list[tuple[str, Any]]] = [
         document,
