@@ -196,9 +196,9 @@ class TableBuilder:
         return choices, choice_of
 
 
-def _told(tactic: Tactic) -> int:
-    """How much a record tells: the one to show for a choice tells most."""
-    return sum(part is not None for part in (tactic.kernel, tactic.tactic, tactic.implementation))
+def _told(tactic: Tactic) -> tuple[bool, bool, bool]:
+    """How much a record tells: the one to show for a choice tells most, the name of the kernel before all."""
+    return tactic.kernel is not None, tactic.tactic is not None, tactic.implementation is not None
 
 
 def table_of(good: Iterable[Assignment], bad: Iterable[Assignment]) -> Table:
