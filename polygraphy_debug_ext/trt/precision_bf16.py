@@ -90,7 +90,9 @@ def retype(model: Any, remembered: Mapping[str, bytes]) -> None:  # noqa: ANN401
     """Turn FP16 into BF16 in a network that had neither before it was converted."""
     for tensor in _tensors(model):
         if tensor.data_type == _HALF:
-            _refill(tensor, remembered)
+            tensor.data_type = _BRAIN
+            tensor.ClearField("int32_data")
+            tensor.raw_data = remembered[tensor.doc_string]
         if tensor.doc_string.startswith(_TAG):
             tensor.ClearField("doc_string")
     for graph in graphs(model.graph):
@@ -108,16 +110,6 @@ def _retype_node(node: Any) -> None:  # noqa: ANN401
             attribute.i = _BRAIN
             # Layers show it.
             node.name = node.name.replace("_cast_to_fp16_node", "_cast_to_bf16_node")
-
-
-def _refill(tensor: Any, remembered: Mapping[str, bytes]) -> None:  # noqa: ANN401
-    data = remembered.get(tensor.doc_string)
-    if data is None:
-        # The converter made it: a zero, where ConstantOfShape had no value.
-        data = to_bfloat16(onnx.numpy_helper.to_array(tensor).astype(np.float32)).tobytes()
-    tensor.data_type = _BRAIN
-    tensor.ClearField("int32_data")
-    tensor.raw_data = data
 
 
 def _tensors(model: Any) -> Iterator[Any]:  # noqa: ANN401

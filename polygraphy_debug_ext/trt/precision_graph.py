@@ -78,6 +78,15 @@ def inline_functions(model: Any) -> Any:  # noqa: ANN401
     return inliner.inline_local_functions(model)
 
 
+def say_fillings(graph: Any) -> None:  # noqa: ANN401
+    """Give nodes that fill tensors with zeros by default that value: older converters leave it FP32."""
+    for each in graphs(graph):
+        for node in each.node:
+            if node.op_type == "ConstantOfShape" and not node.attribute:
+                zero = onnx.helper.make_tensor("", _FLOAT, [1], [0.0])
+                node.attribute.append(onnx.helper.make_attribute("value", zero))
+
+
 def split_shared(graph: Any, blocked: frozenset[str], moves: frozenset[str]) -> None:  # noqa: ANN401
     """Give kept nodes weights of their own where a converted node shares them: those would be rounded for both."""
     inputs = {value.name for value in graph.input}

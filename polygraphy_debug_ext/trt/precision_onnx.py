@@ -26,6 +26,7 @@ from polygraphy_debug_ext.trt.precision_graph import (
     mend,
     moving,
     name_nodes,
+    say_fillings,
     split_shared,
     types,
 )
@@ -97,6 +98,7 @@ def convert(model: Any, half: Half = "FP16") -> Converted:  # noqa: ANN401
     float16 = _converter(half)
     blocked = _blocked(model, float16, half)
     names = name_nodes(model.graph)
+    say_fillings(model.graph)
     kept = _kept(model, blocked)
     moves = moving(model, blocked)
     split_shared(model.graph, blocked, moves)
