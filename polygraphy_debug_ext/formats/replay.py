@@ -119,11 +119,11 @@ def _read_whole(path: Path, data: bytes, *, decode_cache: bool = True) -> Assign
     _require_replay(path, file)
     layers = {name: _layer(path, name, bytes(raw), dialects) for name, raw in file.replay.items()}
     try:
-        name = twice(data)
+        repeated = twice(data)
     except RecursionError as error:
         raise FormatError(path, "nested too deeply to be a tactic replay", _REMEDY) from error
-    if name is not None:
-        raise FormatError(path, f"layer {name!r} occurs twice, so that its tactic is not known", _REMEDY)
+    if repeated is not None:
+        raise FormatError(path, f"{repeated} occurs twice, so that what was chosen is not known", _REMEDY)
     try:
         assignment = _assignment(path, file, layers, dialects)
     except RecordError as error:

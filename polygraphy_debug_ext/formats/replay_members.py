@@ -17,7 +17,7 @@ import msgspec
 from polygraphy_debug_ext.formats.replay_records import RecordError, tactic_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from polygraphy_debug_ext.model import Tactic
 
@@ -82,7 +82,7 @@ class Members:
         self._tactics: dict[Tactic, Tactic] = {}
         self._dialects: dict[frozenset[str], frozenset[str]] = {}
 
-    def scan(self, data: bytes) -> Scanned | None:  # noqa: C901 - one call more for each layer would cost as much as the rest
+    def scan(self, data: bytes) -> Scanned | None:
         """Return the layers of a replay; None if anything is unusual or wrong: two layers of one name, too."""
         beginning = _BEGINNING.match(data)
         if beginning is None:
@@ -97,30 +97,21 @@ class Members:
         dialects: set[frozenset[str]] = set()
         last: frozenset[str] | None = None
         count = 0
-        number = _NUMBER.match
         startswith = data.startswith
         while place is not None:
-            for member in place.members.get(data[position + place.first : position + place.last], ()):
-                start, end, name, tactic, written, following = member
-                if not startswith(start, position):
-                    continue
-                if end is None:
-                    position += len(start)
-                    break
-                time = number(data, position + len(start))
-                if time is not None and startswith(end, time.end()):
-                    position = time.end() + len(end)
-                    break
+            members = place.members.get(data[position + place.first : position + place.last])
+            if members is not None and startswith((member := members[0])[0], position) and member[1] is None:
+                start, _, name, tactic, written, place = member
+                position += len(start)
             else:
-                learned = self._learn(data, position, place, closing)
-                if learned is None:
+                found = _one_of(members or (), data, position) or self._learn(data, position, place, closing)
+                if found is None:
                     return None
-                (_, _, name, tactic, written, following), position = learned
+                (_, _, name, tactic, written, place), position = found
             layers[name] = tactic
             if written is not last:
                 dialects.add(written)
                 last = written
-            place = following
             count += 1
         if len(layers) != count:
             return None
@@ -142,9 +133,14 @@ class Members:
             return None
         dialects: set[str] = set()
         try:
-            name = msgspec.json.decode(key[1], type=str)
+            written_name = key[1]
+            name = (
+                msgspec.json.decode(written_name, type=str)
+                if b"\\" in written_name
+                else written_name[1:-1].decode()
+            )
             decoded = _value(data, key.end(), closing, dialects)
-        except (msgspec.MsgspecError, RecordError, RecursionError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecordError, RecursionError):
             return None
         following = _NEXT.match(data, decoded[1]) if decoded else None
         if decoded is None or following is None:
@@ -168,6 +164,20 @@ class Members:
         return member, following.end()
 
 
+def _one_of(members: Sequence[_Member], data: bytes, position: int) -> tuple[_Member, int] | None:
+    """Return the member that is at `position`, and where it ends."""
+    for member in members:
+        start, end = member[:2]
+        if not data.startswith(start, position):
+            continue
+        if end is None:
+            return member, position + len(start)
+        time = _NUMBER.match(data, position + len(start))
+        if time is not None and data.startswith(end, time.end()):
+            return member, time.end() + len(end)
+    return None
+
+
 def _value(data: bytes, start: int, closing: bytes, dialects: set[str]) -> tuple[Tactic, int] | None:
     """Decode the object that begins at `start`; return its tactic, and where it ends.
 
@@ -187,6 +197,8 @@ def _value(data: bytes, start: int, closing: bytes, dialects: set[str]) -> tuple
 
 def _around_the_time(text: bytes) -> tuple[bytes, bytes | None]:
     """Cut the time out of a member, if it has one."""
+    if b'"time_ms"' not in text:
+        return text, None
     times = list(_TIME.finditer(text))
     if len(times) != 1:
         return text, None

@@ -102,12 +102,10 @@ def tactic_of(raw: bytes | memoryview, dialects: set[str]) -> Tactic:
         algorithm = _LAYER_DECODER.decode(raw)
     except msgspec.ValidationError as error:
         raise RecordError(sentence(error)) from error
-    for field, value, low, high in (
-        ("implementation", algorithm.implementation, -(2**31), 2**32),
-        ("tactic", algorithm.tactic, -(2**63), 2**64),
-    ):
-        if not low <= value < high:
-            raise RecordError(f"{field} {_short(value)} is out of range")
+    if not -(2**31) <= algorithm.implementation < 2**32:
+        raise RecordError(f"implementation {_short(algorithm.implementation)} is out of range")
+    if not -(2**63) <= algorithm.tactic < 2**64:
+        raise RecordError(f"tactic {_short(algorithm.tactic)} is out of range")
     if algorithm.cache_key is not None and not _CACHE_KEY.fullmatch(algorithm.cache_key):
         raise RecordError(f"cache_key {algorithm.cache_key!r} is not 0x and 32 hexadecimal digits")
     # What is no layer of TensorRT's is not kept for long.
@@ -151,7 +149,7 @@ def timing_cache_of(raw: msgspec.Raw) -> bytes | None:
 
 
 def twice(data: bytes) -> str | None:
-    """Return the name of a layer that a replay file has twice, or of the part of the file if it has that twice.
+    """Say what a replay file has twice: a layer, or all of the layers.
 
     JSON takes the last of equal keys, and does not say so. `data` is known to be JSON.
 
@@ -167,12 +165,11 @@ def twice(data: bytes) -> str | None:
     document: list[tuple[str, Any]] = json.loads(
         text, object_pairs_hook=pairs, parse_int=str, parse_float=str
     )
-    objects: list[list[tuple[str, Any]]] = [
-        document,
-        *(value for key, value in document if key == "replay"),
-    ]
-    counts = (Counter(name for name, _ in found) for found in objects)
-    return next((name for count in counts for name, times in count.items() if times > 1), None)
+    replays = [value for key, value in document if key == "replay"]
+    if len(replays) > 1:
+        return "'replay'"
+    times = Counter(name for name, _ in replays[0])
+    return next((f"layer {name!r}" for name, count in times.items() if count > 1), None)
 
 
 def one_dialect(dialects: Collection[str]) -> str:

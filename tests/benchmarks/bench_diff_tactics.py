@@ -38,9 +38,10 @@ KINDS: Final = ("conv1", "conv2", "conv3", "downsample/downsample.0/Conv", "fc")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Seconds of wall clock, and the highest resident memory of the process in MB."""
+    """Seconds of wall clock and of processor time, and the highest resident memory of the process in MB."""
 
     seconds: float
+    processor: float
     peak: float
 
 
@@ -97,7 +98,8 @@ def write(root: Path, files: int, layers: int, tactics: int, *, seed: int) -> in
 
 def run(command: list[str], times: int) -> Cost:
     """Run a command so many times; return the shortest time and the highest memory."""
-    best, peak = float("inf"), 0.0
+    best = processor = float("inf")
+    peak = 0.0
     for _ in range(times):
         start = time.perf_counter()
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
@@ -107,13 +109,16 @@ def run(command: list[str], times: int) -> Cost:
             process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
             raise SystemExit(f"{command} ended with {process.returncode}:\n{complaints.decode()}")
+        processor = min(processor, usage.ru_utime + usage.ru_stime)
         peak = max(peak, usage.ru_maxrss / 1024)
-    return Cost(seconds=best, peak=peak)
+    return Cost(seconds=best, processor=processor, peak=peak)
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--files", type=int, default=200)
     parser.add_argument("--layers", type=int, default=1000)
     parser.add_argument("--tactics", type=int, default=6, help="candidates per layer")
@@ -151,11 +156,12 @@ def measure(root: Path, size: int, options: argparse.Namespace) -> None:
         programs.popitem()
     run(programs["read the bytes"][0], 1)
     costs = {name: run(command, times) for name, (command, times) in programs.items()}
-    ours = costs["debug diff-tactics"].seconds
-    print(f"{'':47}{'seconds':>9}{'MB/s':>9}{'peak MB':>9}{'x ours':>9}")
+    ours = costs["debug diff-tactics"]
+    print(f"{'':47}{'seconds':>9}{'CPU s':>9}{'MB/s':>9}{'peak MB':>9}{'x ours':>9}{'CPU x':>9}")
     for name, cost in costs.items():
         print(
-            f"{name:47}{cost.seconds:9.2f}{megabytes / cost.seconds:9.0f}{cost.peak:9.0f}{cost.seconds / ours:9.2f}"
+            f"{name:47}{cost.seconds:9.2f}{cost.processor:9.2f}{megabytes / cost.seconds:9.0f}{cost.peak:9.0f}"
+            f"{cost.seconds / ours.seconds:9.2f}{cost.processor / ours.processor:9.2f}"
         )
 
 

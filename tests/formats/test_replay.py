@@ -187,6 +187,20 @@ def layer_with(**changes: object) -> bytes:
         (b'{"replay": {"conv\xff": 1}}', "damaged tactic replay"),
         (b"", "empty"),
         (
+            layer_with().replace(
+                b'"replay": {',
+                b'"replay": {"conv1": {"implementation": 1, "tactic": 3, "inputs": [], "outputs": []}, ',
+            ),
+            "layer 'conv1' occurs twice",
+        ),
+        (
+            layer_with().replace(
+                b'"polygraphy_class": "TacticReplayData"',
+                b'"replay": {}, "polygraphy_class": "TacticReplayData"',
+            ),
+            "'replay' occurs twice",
+        ),
+        (
             b'{"replay": {}, "metadata": {"format_version": 99}, "polygraphy_class": "TacticReplayData"}',
             r"metadata.format_version is 99, but this version reads up to 1",
         ),
