@@ -53,12 +53,13 @@ def _with_ours(stock: Callable[[Any], Subtools]) -> Callable[[Any], Subtools]:
 
 
 def _our_subtools() -> list[Any]:
-    from polygraphy_debug_ext.cli.build import Build  # noqa: PLC0415 - what is missing in it must be caught above
+    from polygraphy_debug_ext.cli.bisect import BisectTactics  # noqa: PLC0415 - what is missing in it must be caught above
+    from polygraphy_debug_ext.cli.build import Build  # noqa: PLC0415
     from polygraphy_debug_ext.cli.convert import ConvertTactics  # noqa: PLC0415
     from polygraphy_debug_ext.cli.diff_tactics import DiffTactics  # noqa: PLC0415
     from polygraphy_debug_ext.cli.report import Report  # noqa: PLC0415
 
-    return [Build(), DiffTactics(), ConvertTactics(), Report()]
+    return [Build(), DiffTactics(), BisectTactics(), ConvertTactics(), Report()]
 
 
 def _is_tested(version: str) -> bool:

@@ -39,7 +39,8 @@ class HybridBuilder:
         builder: Who builds.
         hybrids: What factors stand for.
         recorded: Where the builder writes what the engine has.
-        told: Called with the layers that were not honoured, and why.
+        begins: Called with what is about to be built.
+        refused: Called with the layers that were not honoured, and why.
     """
 
     def __init__(
@@ -47,12 +48,15 @@ class HybridBuilder:
         builder: Forcing,
         hybrids: Hybrids,
         recorded: Path,
-        told: Callable[[Mapping[str, str]], None],
+        *,
+        begins: Callable[[Proposal], None],
+        refused: Callable[[Mapping[str, str]], None],
     ) -> None:
         self._builder = builder
         self._hybrids = hybrids
         self._recorded = recorded
-        self._told = told
+        self._begins = begins
+        self._refused = refused
         self._directory = TemporaryDirectory(prefix="polygraphy_debug_")
 
     def start(self) -> Mapping[str, str]:
@@ -66,6 +70,7 @@ class HybridBuilder:
             OSError: if there is no room for the hybrid.
             Interrupted: if the run is to end.
         """
+        self._begins(proposal)
         wanted = self._hybrids.assignment(proposal.bad or ())
         path = Path(self._directory.name) / f"hybrid_{index}.json"
         replay.write(path, wanted)
@@ -76,7 +81,7 @@ class HybridBuilder:
         if built.result.failure is not None:
             return built.result
         if built.not_honoured:
-            self._told(built.not_honoured)
+            self._refused(built.not_honoured)
         try:
             realised = self._hybrids.realised(replay.read(self._recorded))
         except DebugExtError as error:
