@@ -103,15 +103,22 @@ class Tables:
         self._op, self._rows, self._selected, self._in_table = None, [], None, False
 
 
-def begin(line: str) -> TunedOp | None:
-    """Return the op whose table begins with this line, without candidates."""
+def begin(
+    line: str, candidates: tuple[Candidate, ...] = (), selected_tactic: int | None = None
+) -> TunedOp | None:
+    """Return the op whose table begins with this line, with what is known of the table."""
     at = line.find(_BEGIN)
     match = None if at < 0 else _OP.match(line.rstrip(), at)
     if match is None:
         return None
     names = match["rest"].strip().removeprefix(_ONNX).removesuffix("]")
-    onnx_layers = tuple(names.split(f"]{_ONNX}")) if names else ()
-    return TunedOp(op=match["op"], key=match["key"], onnx_layers=onnx_layers, candidates=(), selected=None)
+    return TunedOp(
+        op=match["op"],
+        key=match["key"],
+        onnx_layers=tuple(names.split(f"]{_ONNX}")) if names else (),
+        candidates=candidates,
+        selected=selected_tactic,
+    )
 
 
 def row(line: str) -> Candidate | None:

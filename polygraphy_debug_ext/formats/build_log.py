@@ -11,13 +11,14 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from polygraphy_debug_ext.errors import FormatError, NotThisFormatError
+from polygraphy_debug_ext.formats import layer_lines
 from polygraphy_debug_ext.formats import log_lines as lines
 from polygraphy_debug_ext.formats.layer_information import NAMES_ONLY
 from polygraphy_debug_ext.formats.log_assignment import detailed, listed
 from polygraphy_debug_ext.formats.log_builds import BuildLog, Failure, LoggedBuild, Status
 from polygraphy_debug_ext.formats.log_lines import hexadecimal
 from polygraphy_debug_ext.formats.log_scanner import Build, Scanner
-from polygraphy_debug_ext.formats.reading import CHUNK_SIZE, LINE_LIMIT, chunks
+from polygraphy_debug_ext.formats.reading import CHUNK_SIZE, LINE_LIMIT, chunks, head
 from polygraphy_debug_ext.model import Assignment, Source
 
 if TYPE_CHECKING:
@@ -80,20 +81,13 @@ def read(path: Path) -> BuildLog:
         FormatError: if it cannot be read, or a list of layers is damaged.
     """
     found: list[LoggedBuild] = []
-    names_only = False
-
-    def done(build: Build) -> None:
-        nonlocal names_only
-        names_only = names_only or build.names_only
-        found.append(_logged(build, scanner, path))
-
-    scanner = Scanner(str(path), done)
+    scanner = Scanner(str(path), lambda build: found.append(_logged(build, scanner, path)))
     for chunk in chunks(path):
         scanner.feed(chunk)
     scanner.end()
-    if names_only and not any(build.assignment for build in found):
-        raise NotThisFormatError(path, *NAMES_ONLY)
     if not found:
+        if layer_lines.has_names_only(head(path)):
+            raise NotThisFormatError(path, *NAMES_ONLY)
         raise NotThisFormatError(path, "a log without any line about tactics", _REMEDY)
     return BuildLog(builds=tuple(found))
 
@@ -142,8 +136,8 @@ def _outcome(build: Build) -> tuple[Status, str]:
         return Status.TRUNCATED, "the log ends in the list of layers"
     if build.listed or build.details:
         return Status.FINISHED, ""
-    if build.finished or build.names_only:
-        return Status.UNKNOWN, "the list of layers is empty, or has names only"
+    if build.finished:
+        return Status.UNKNOWN, "the list of layers is empty"
     if build.failed_node:
         return Status.FAILED, f"the build failed: no implementation was found for {build.failed_node}"
     if build.timing:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 #: What the line before the layers is, after its prefix.
 HEADER: Final = b"Layers:"
 
+#: What every line of a layer with its details has.
+LAYER_TYPE: Final = b", LayerType: "
+
 _BEGIN: Final = re.compile(r"Name: (?P<name>.+?), LayerType: (?P<type>[^,]*)(?:, |$)")
 _KERNEL: Final = re.compile(
     r", TacticName: (?P<kernel>(?:(?!, TacticName: ).)*?)"
@@ -64,7 +67,7 @@ def parse(text: str, origin: str) -> tuple[EngineLayer, ...]:
 
 def is_layer(line: bytes) -> bool:
     """Whether a line, with or without a prefix, is that of a layer with its details."""
-    return 0 <= line.find(b"Name: ", 0, PREFIX_LIMIT) < line.find(b", LayerType: ")
+    return 0 <= line.find(b"Name: ", 0, PREFIX_LIMIT) < line.find(LAYER_TYPE)
 
 
 def engine_layer(line: bytes, origin: str) -> EngineLayer:
@@ -93,6 +96,16 @@ def recognises(head: bytes) -> bool:
 def is_header(line: bytes) -> bool:
     """Whether a line, with or without a prefix, begins the list."""
     return line.rstrip().endswith(HEADER) and is_alone(line, HEADER)
+
+
+def has_names_only(head: bytes) -> bool:
+    """Whether there is a list of names without details in a file that begins with `head`."""
+    listed = False
+    for line in plain(head).split(b"\n"):
+        if listed and line.strip() and not is_layer(line):
+            return True
+        listed = is_header(line)
+    return False
 
 
 def read(path: Path) -> Assignment:

@@ -9,8 +9,8 @@ a fusion swallowed the op later. Where a tool printed the details of the engine 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from polygraphy_debug_ext.formats import autotuning, log_lines
 from polygraphy_debug_ext.formats.autotuning import MYELIN, TunedOp
@@ -86,21 +86,26 @@ class PickLines(NamedTuple):
 
     def read(self, line: bytes) -> Pick | None:
         """What they say of the op that `line` names."""
-        op = autotuning.begin(line.decode(errors="replace"))
         selected = autotuning.selected(self.choice.decode(errors="replace"))
-        if op is None or selected is None:
+        if selected is None:
             return None
-        candidate = autotuning.row(self.row.decode(errors="replace"))
-        candidates = () if candidate is None else (candidate,)
         tactic, cost = selected
-        return Pick(op=replace(op, candidates=candidates, selected=tactic), tactic=tactic, cost_ms=cost)
+        candidate = autotuning.row(self.row.decode(errors="replace"))
+        op = autotuning.begin(
+            line.decode(errors="replace"), () if candidate is None else (candidate,), tactic
+        )
+        return None if op is None else Pick(op=op, tactic=tactic, cost_ms=cost)
+
+
+#: The picks of one section of the log, by the line of the op.
+Section: TypeAlias = "dict[bytes, PickLines | Pick | None]"
 
 
 class Picks:
     """The picks of one attempt at a network, by what was timed, by formats and by op; all as lines of the log until they are asked for."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[bytes, bytes], dict[bytes, PickLines]] = {}
+        self._found: dict[tuple[bytes, bytes], Section] = {}
 
     def __bool__(self) -> bool:
         return bool(self._found)
@@ -113,18 +118,21 @@ class Picks:
         """All of them, in the order of the log."""
         return [pick for section in self._found.values() for pick in _read(section)]
 
-    def by_graph(self) -> dict[str, list[tuple[tuple[Format, ...], dict[bytes, PickLines]]]]:
+    def by_graph(self) -> dict[str, list[tuple[tuple[Format, ...], Section]]]:
         """For each layer that was timed, the sections of the log that have picks, by their formats."""
-        graphs: dict[str, list[tuple[tuple[Format, ...], dict[bytes, PickLines]]]] = defaultdict(list)
+        graphs: dict[str, list[tuple[tuple[Format, ...], Section]]] = defaultdict(list)
         for (graph, combination), section in self._found.items():
             if graph and combination:
                 graphs[log_lines.place(graph)[0]].append((log_lines.combination(combination), section))
         return graphs
 
 
-def _read(section: dict[bytes, PickLines]) -> list[Pick]:
-    picks = (lines.read(op) for op, lines in section.items())
-    return [pick for pick in picks if pick is not None]
+def _read(section: Section) -> list[Pick]:
+    """Read the lines of a section, once."""
+    for op, lines in section.items():
+        if isinstance(lines, PickLines):
+            section[op] = lines.read(op)
+    return [pick for pick in section.values() if isinstance(pick, Pick)]
 
 
 def listed(lines: Sequence[LayerLine], kernels: Kernels, picks: Picks) -> dict[str, Tactic]:

@@ -32,10 +32,25 @@ _TABLE_LIMIT: Final = 2**20
 #: Lines of somebody else that may be between two lines of the final list.
 _FOREIGN_LINES: Final = 4
 
-_DETAILS: Final = layer_lines.HEADER + b"\n"
+#: What begins or ends something, or goes wrong; it is looked for everywhere.
+_MARKS: Final = (
+    lines.LIST,
+    layer_lines.LAYER_TYPE,
+    lines.SKIPPING,
+    lines.NO_IMPLEMENTATION,
+    lines.OP,
+    lines.ANOTHER_STRATEGY,
+    lines.RUNNING,
+)
 
-#: What begins or ends something; a table does not go on after it.
-_BOUNDS: Final = frozenset({lines.OP, lines.LIST, _DETAILS, lines.ANOTHER_STRATEGY, lines.VERSION})
+#: What tells the version: none of it is printed while a build times tactics.
+_VERSIONS: Final = (lines.VERSION, lines.RESOURCE, lines.MODULE)
+
+#: What ends a build.
+_ENDS: Final = frozenset({lines.LIST, layer_lines.LAYER_TYPE, lines.NO_IMPLEMENTATION, lines.RUNNING})
+
+#: What a table does not go on after.
+_BOUNDS: Final = _ENDS | {lines.OP, lines.ANOTHER_STRATEGY}
 
 #: What the line of an op has if its cache is editable.
 _KEY: Final = b"(key: 0x"
@@ -44,7 +59,7 @@ _KEY: Final = b"(key: 0x"
 _PLACES: Final = (lines.TIMING, lines.COMBINATION)
 
 #: What is never between two lines of one final list.
-_NOT_BETWEEN: Final = (lines.LIST, lines.TIMING, lines.COSTS, lines.VERSION)
+_NOT_BETWEEN: Final = (lines.LIST, lines.TIMING, lines.COSTS, lines.RUNNING)
 
 #: An error that is none: such tactics are left out of builds that are well.
 _HARMLESS: Final = "insufficient memory"
@@ -80,14 +95,13 @@ class Build:
     finished: bool = False
     whole: bool = False
     excerpt: bool = False
-    names_only: bool = False
     damage: str = ""
 
     @property
     def seen(self) -> bool:
         """Whether there was anything of it at all."""
         found = self.timing or self.skipped or self.failed_node or self.picks
-        return bool(found or self.finished or self.names_only)
+        return bool(found or self.finished)
 
     def site(self) -> tuple[str, str]:
         """The layer and the runner that was timed last."""
@@ -121,7 +135,7 @@ class Scanner:
         self._version = ""
         self._begun = False
         self._in: Callable[[bytes, int], int] | None = None
-        self._last_is_damaged = self._new_details = False
+        self._last_is_damaged = False
         self._table: _Table | None = None
         self._bounds: list[int] = []
         self._combination = b""
@@ -129,11 +143,12 @@ class Scanner:
         self._caught_up = self._timing_at = 0
         self._handlers: dict[bytes, Callable[[int, int], int]] = {
             lines.LIST: self._begin_list,
-            _DETAILS: self._begin_details,
+            layer_lines.LAYER_TYPE: self._begin_details,
             lines.SKIPPING: self._skip,
             lines.NO_IMPLEMENTATION: self._fail,
             lines.OP: self._tune,
             lines.ANOTHER_STRATEGY: self._start_again,
+            lines.RUNNING: self._start,
             lines.VERSION: self._tell_version,
             lines.RESOURCE: self._tell_version,
             lines.MODULE: self._tell_version,
@@ -176,15 +191,22 @@ class Scanner:
 
     def _marks(self) -> list[tuple[int, bytes]]:
         """Where the words that matter are."""
-        text = self._text
-        marks = []
-        for mark in self._handlers:
-            at = text.find(mark)
-            while at >= 0:
-                marks.append((at, mark))
-                at = text.find(mark, at + len(mark))
+        marks = self._found(_MARKS)
+        timing = self._build.timing and not self._build.finished
+        if not timing or any(mark in _ENDS for _, mark in marks):
+            marks += self._found(_VERSIONS)
         marks.sort()
         return marks
+
+    def _found(self, words: tuple[bytes, ...]) -> list[tuple[int, bytes]]:
+        text = self._text
+        found = []
+        for word in words:
+            at = text.find(word)
+            while at >= 0:
+                found.append((at, word))
+                at = text.find(word, at + len(word))
+        return found
 
     def _line_end(self, at: int) -> int:
         end = self._text.find(b"\n", at)
@@ -256,14 +278,17 @@ class Scanner:
         self._combination = b""
         return end
 
+    def _start(self, at: int, end: int) -> int:
+        """Begin another build, whatever became of the last one."""
+        self._catch_up(at)
+        self._look_for_pending(at)
+        self._close()
+        self._timing_at = at
+        return self._tell_version(at, end)
+
     def _tell_version(self, at: int, end: int) -> int:
         if version := lines.version(self._text[at:end]):
             self._version = version
-            if lines.RUNNING in self._line(at):
-                self._catch_up(at)
-                self._look_for_pending(at)
-                self._close()
-                self._timing_at = at
             if not self._build.finished:
                 self._build.tensorrt = self._build.tensorrt or version
         return end
@@ -340,33 +365,31 @@ class Scanner:
         return False
 
     def _begin_details(self, at: int, end: int) -> int:
-        if not layer_lines.is_header(self._line(at)):
+        begin = self._text.rfind(b"\n", 0, at) + 1
+        if not layer_lines.is_layer(self._text[begin:end]):
             return end
-        self._catch_up(at)
-        self._new_details = True
-        return self._take_details(self._text, end + 1)
+        self._catch_up(begin)
+        if self._build.details:
+            self._close()
+        self._build.finished = True
+        return self._take_details(self._text, begin)
 
     def _take_details(self, text: bytes, start: int) -> int:
         """Take the layers with their details, and return where they end."""
         self._in = self._take_details
+        build = self._build
         while start < len(text):
             end = text.find(b"\n", start)
             end = len(text) if end < 0 else end
             line = text[start:end]
             if not layer_lines.is_layer(line):
-                if self._new_details:
-                    # A word of some other tool, or names without details.
-                    self._build.names_only = self._build.names_only or bool(line.strip())
-                else:
-                    self._build.whole = True
+                build.whole = True
                 return self._end_block(start)
-            if self._new_details and self._build.details:
-                self._close()
-            self._new_details, self._build.finished, self._build.whole = False, True, False
+            build.whole = False
             try:
-                self._build.details.append(layer_lines.engine_layer(line, self._origin))
+                build.details.append(layer_lines.engine_layer(line, self._origin))
             except FormatError as error:
-                self._build.damage = self._build.damage or error.reason
+                build.damage = build.damage or error.reason
             start = end + 1
         return len(text)
 
