@@ -14,8 +14,7 @@ from polygraphy_debug_ext.formats.collection import Reader
 from polygraphy_debug_ext.model import Verdict
 
 if TYPE_CHECKING:
-    from polygraphy_debug_ext.analysis.environments import DECISIVE
-from polygraphy_debug_ext.analysis.pairs import Pair
+    from polygraphy_debug_ext.analysis.pairs import Pair
     from polygraphy_debug_ext.model import Assignment
 
 _RECORD = "Record some with `polygraphy debug build --save-tactics replay.json --artifacts replay.json`."
