@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,12 +17,13 @@ from polygraphy_debug_ext.cli.pair import choose
 from polygraphy_debug_ext.cli.trial_run import TrialRun
 from polygraphy_debug_ext.errors import UsageError
 from polygraphy_debug_ext.formats.writing import write_atomically
-from polygraphy_debug_ext.model import Assignment, Source, StopReason
+from polygraphy_debug_ext.model import Assignment, Source
 from polygraphy_debug_ext.model.isolation import Outcome
 from polygraphy_debug_ext.reports import isolation as report
 from polygraphy_debug_ext.reports.isolation_document import document
 from polygraphy_debug_ext.search.belief import EXPECTED, JEFFREYS
-from polygraphy_debug_ext.search.bisection import Bisection, Settings
+from polygraphy_debug_ext.search.bisection import Bisection
+from polygraphy_debug_ext.search.settings import Settings
 from polygraphy_debug_ext.trials.forced import HybridBuilder
 from polygraphy_debug_ext.trials.hybrids import Hybrids
 from polygraphy_debug_ext.trials.moving import digest
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from polygraphy_debug_ext.formats.avoid import AvoidEntry
-    from polygraphy_debug_ext.model import Proposal, Summary, Trial
+    from polygraphy_debug_ext.model import Proposal, Summary
     from polygraphy_debug_ext.trials.artifacts import Artifacts
     from polygraphy_debug_ext.trials.forced import Forcing
     from polygraphy_debug_ext.trials.ports import Builder, Strategy
@@ -84,22 +84,6 @@ def _run(groups: Mapping[type, Any], args: argparse.Namespace) -> int:
     return BisectRun(groups, args, hybrids, search).run()
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """The search as a strategy."""
-
-    search: Bisection
-    stop: StopReason = StopReason.SEARCH_DONE
-
-    def propose(self) -> Proposal | None:
-        """Return what to build next."""
-        return self.search.propose()
-
-    def record(self, proposal: Proposal, trial: Trial) -> None:
-        """Hear what came of it."""
-        self.search.record(proposal, trial)
-
-
 class BisectRun(TrialRun):
     """One call of `debug bisect-tactics`."""
 
@@ -113,7 +97,7 @@ class BisectRun(TrialRun):
     def strategy(self, artifacts: Artifacts) -> tuple[Strategy, int | None]:
         """Bisect."""
         del artifacts
-        return _Search(self._search), _PATIENCE
+        return self._search, _PATIENCE
 
     def factors(self) -> tuple[str, ...]:
         """The layers that differ."""
