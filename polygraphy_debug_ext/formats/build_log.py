@@ -15,9 +15,9 @@ from polygraphy_debug_ext.formats import layer_lines
 from polygraphy_debug_ext.formats import log_lines as lines
 from polygraphy_debug_ext.formats.layer_information import NAMES_ONLY
 from polygraphy_debug_ext.formats.log_assignment import detailed, listed
-from polygraphy_debug_ext.formats.log_builds import BuildLog, Failure, LoggedBuild, Status
+from polygraphy_debug_ext.formats.log_builds import Build, BuildLog, Failure, LoggedBuild, Status
 from polygraphy_debug_ext.formats.log_lines import hexadecimal
-from polygraphy_debug_ext.formats.log_scanner import Build, Scanner
+from polygraphy_debug_ext.formats.log_scanner import Scanner
 from polygraphy_debug_ext.formats.reading import CHUNK_SIZE, LINE_LIMIT, chunks, head
 from polygraphy_debug_ext.model import Assignment, Source
 

@@ -9,13 +9,17 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from polygraphy_debug_ext.formats import log_lines as lines
+from polygraphy_debug_ext.formats.log_assignment import Picks
 from polygraphy_debug_ext.model import FaultSite
 
 if TYPE_CHECKING:
     from polygraphy_debug_ext.formats.autotuning import TunedOp
+    from polygraphy_debug_ext.formats.layer_information import EngineLayer
+    from polygraphy_debug_ext.formats.log_lines import LayerLine
     from polygraphy_debug_ext.model import Assignment
 
 
@@ -75,3 +79,47 @@ class BuildLog:
     """The builds of a log, in its order."""
 
     builds: tuple[LoggedBuild, ...]
+
+
+@dataclass(slots=True)
+class Build:
+    """What was seen of a build so far.
+
+    `whole` says that its list of layers is there to the end, `excerpt` that there is nothing else; `damage` is text that should be
+    a layer, and is not.
+    """
+
+    tensorrt: str
+    timing: bytes = b""
+    pending: str = ""
+    first_error: FaultSite | None = None
+    skipped: list[str] = field(default_factory=list)
+    failed_node: str = ""
+    listed: list[LayerLine] = field(default_factory=list)
+    details: list[EngineLayer] = field(default_factory=list)
+    picks: Picks = field(default_factory=Picks)
+    finished: bool = False
+    whole: bool = False
+    excerpt: bool = False
+    damage: str = ""
+
+    @property
+    def seen(self) -> bool:
+        """Whether there was anything of it at all."""
+        found = self.timing or self.skipped or self.failed_node or self.picks
+        return bool(found or self.finished)
+
+    def site(self) -> tuple[str, str]:
+        """The layer and the runner that was timed last."""
+        return lines.place(self.timing) if self.timing else ("", "")
+
+    def failure(self) -> Failure:
+        """What the log tells of its failure."""
+        layer, runner = self.site()
+        return Failure(
+            first_error=self.first_error,
+            last_timed=FaultSite(layer=layer, runner=runner, tactic=self.pending) if layer else None,
+            skipped=tuple(self.skipped),
+            failed_node=self.failed_node,
+            finished=self.finished,
+        )

@@ -7,21 +7,19 @@ the text is looked at. Where a build was, is looked up backwards from where it m
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from polygraphy_debug_ext.errors import FormatError
 from polygraphy_debug_ext.formats import layer_lines
 from polygraphy_debug_ext.formats import log_lines as lines
 from polygraphy_debug_ext.formats.log_assignment import Kernels, PickLines, Picks
-from polygraphy_debug_ext.formats.log_builds import Failure
+from polygraphy_debug_ext.formats.log_builds import Build
 from polygraphy_debug_ext.model import FaultSite
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from polygraphy_debug_ext.formats.layer_information import EngineLayer
-    from polygraphy_debug_ext.formats.log_lines import LayerLine
 
 #: Of more failed tactics than that, only the first ones are kept: an error that sticks fails all the later ones.
 _SKIPPED_LIMIT: Final = 10_000
@@ -73,50 +71,6 @@ class _Table:
     graph: bytes
     combination: bytes
     rows: bytes = b""
-
-
-@dataclass(slots=True)
-class Build:
-    """What was seen of a build so far.
-
-    `whole` says that its list of layers is there to the end, `excerpt` that there is nothing else; `damage` is text that should be
-    a layer, and is not.
-    """
-
-    tensorrt: str
-    timing: bytes = b""
-    pending: str = ""
-    first_error: FaultSite | None = None
-    skipped: list[str] = field(default_factory=list)
-    failed_node: str = ""
-    listed: list[LayerLine] = field(default_factory=list)
-    details: list[EngineLayer] = field(default_factory=list)
-    picks: Picks = field(default_factory=Picks)
-    finished: bool = False
-    whole: bool = False
-    excerpt: bool = False
-    damage: str = ""
-
-    @property
-    def seen(self) -> bool:
-        """Whether there was anything of it at all."""
-        found = self.timing or self.skipped or self.failed_node or self.picks
-        return bool(found or self.finished)
-
-    def site(self) -> tuple[str, str]:
-        """The layer and the runner that was timed last."""
-        return lines.place(self.timing) if self.timing else ("", "")
-
-    def failure(self) -> Failure:
-        """What the log tells of its failure."""
-        layer, runner = self.site()
-        return Failure(
-            first_error=self.first_error,
-            last_timed=FaultSite(layer=layer, runner=runner, tactic=self.pending) if layer else None,
-            skipped=tuple(self.skipped),
-            failed_node=self.failed_node,
-            finished=self.finished,
-        )
 
 
 class Scanner:

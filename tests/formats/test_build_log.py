@@ -78,6 +78,19 @@ def test_names_with_brackets_and_colours_are_read() -> None:
     assert failure([line]).site == FaultSite(layer="a (b) (c) + PWN(d)", runner="Myelin")
 
 
+def test_a_tactic_that_is_left_out_for_want_of_memory_is_no_error() -> None:
+    lines = [
+        b"Timing Runner: a (Myelin)",
+        b"[W] UNSUPPORTED_STATE: Skipping tactic 0 due to insufficient memory on requested size of 2688",
+        b"Timing Runner: b (Myelin)",
+        b"[E] Error Code: 9: Skipping tactic 0x1 due to exception misaligned address",
+    ]
+    found = failure(lines)
+    assert found.first_error is not None
+    assert (found.first_error.layer, found.first_error.error) == ("b", "misaligned address")
+    assert len(found.skipped) == 2
+
+
 def test_a_finished_build_was_nowhere() -> None:
     lines = [b"Timing Runner: conv (CaskConvolution)", b"[X] Engine Layer Information:"]
     assert failure(lines).site is None

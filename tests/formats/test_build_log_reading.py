@@ -16,13 +16,14 @@ import pytest
 from polygraphy_debug_ext.errors import FormatError, NotThisFormatError
 from polygraphy_debug_ext.formats import build_log, layer_lines
 from polygraphy_debug_ext.formats.build_log import Status
-from polygraphy_debug_ext.formats.log_scanner import Build, Scanner
+from polygraphy_debug_ext.formats.log_scanner import Scanner
 from polygraphy_debug_ext.model import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from polygraphy_debug_ext.formats.build_log import LoggedBuild
+    from polygraphy_debug_ext.formats.log_builds import Build
     from polygraphy_debug_ext.model import Assignment
 
 CASES = Path(__file__).parent.parent / "data" / "cases"
@@ -355,6 +356,36 @@ def test_logs_are_taken_for_logs_and_nothing_else_is(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted(CASES.rglob("*.[jm]*")), ids=lambda path: "/".join(path.parts[-2:]))
 def test_data_and_notes_about_logs_are_not_taken_for_logs(path: Path) -> None:
     assert not build_log.recognises(path.read_bytes()[: 2**16])
+
+
+def mutated(log: bytes, random_: random.Random) -> bytes:
+    """The log with some pieces lost, repeated, moved or replaced."""
+    data = bytearray(log)
+    for _ in range(random_.randint(1, 8)):
+        at, to = random_.randrange(len(data)), random_.randrange(len(data))
+        size = random_.choice([1, 1, 10, 200])
+        piece = random_.choice(
+            [b"", data[to : to + size], random_.randbytes(size), b"\n", b"\0", b", Tactic: ", b"\x1b["]
+        )
+        data[at : at + random_.choice([0, size])] = piece
+    return bytes(data)
+
+
+@pytest.mark.parametrize("path", sorted(CASES.rglob("*.log")), ids=lambda path: "/".join(path.parts[-2:]))
+def test_whatever_happened_to_a_log_is_an_answer_or_a_typed_error(path: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "build.log"
+    random_ = random.Random(path.name)
+    for _ in range(60):
+        log = mutated(path.read_bytes(), random_)
+        copy.write_bytes(log)
+        build_log.failure(log.splitlines())
+        build_log.recognises(log)
+        try:
+            builds = build_log.read(copy).builds
+        except FormatError:
+            continue
+        assert builds
+        assert all((build.assignment is None) == bool(build.problem) for build in builds)
 
 
 MEASURE = """
