@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
 
 from polygraphy.logger import G_LOGGER
 
 from polygraphy_debug_ext.errors import UsageError
 from polygraphy_debug_ext.formats import avoid
+from polygraphy_debug_ext.model.answer import Conclusion, PairKind, View
 from polygraphy_debug_ext.reports.lines import count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from polygraphy_debug_ext.model import Tactic
+    from polygraphy_debug_ext.model.answer import Answer
+
+_NAMING: Final = frozenset({Conclusion.CULPRIT, Conclusion.ALIKE, Conclusion.PAIR})
 
 
 def entry(
@@ -34,6 +39,23 @@ def entry(
         reason=reason,
         evidence=evidence,
     )
+
+
+def of_answers(answers: Iterable[Answer]) -> list[avoid.AvoidEntry]:
+    """Return entries for what answers name. Of two tactics that fail only together, one is enough."""
+    return [
+        entry(
+            None if suspect.view is View.KERNEL else layer,
+            suspect.tactic,
+            dict(answer.environment.values).get("tensorrt", ""),
+            f"{answer.conclusion.value}",
+            {"diff-tactics": {"probability": answer.probability, "builds": asdict(suspect.counts)}},
+        )
+        for answer in answers
+        if answer.conclusion in _NAMING
+        for suspect in (answer.named[:1] if answer.pair_kind is PairKind.BOTH else answer.named)
+        for layer in (suspect.layers[:1] if suspect.view is View.KERNEL else suspect.layers)
+    ]
 
 
 def save(path: Path, entries: Sequence[avoid.AvoidEntry]) -> None:

@@ -110,6 +110,12 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output", help="The file to write the answer to. Defaults to standard output.")
     parser.add_argument(
+        "--save-avoid",
+        metavar="FILE",
+        help="Write what the verdict names to a list for `debug build --avoid-tactics`. What it names is likely, not proved: "
+        "`debug bisect-tactics` proves it.",
+    )
+    parser.add_argument(
         "--top",
         type=number,
         help="How many suspects to show. Defaults to 10 in text and Markdown, 1000 in JSON.",

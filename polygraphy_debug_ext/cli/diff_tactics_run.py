@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from polygraphy.logger import G_LOGGER
 
+from polygraphy_debug_ext.cli import avoid_list
 from polygraphy_debug_ext.cli.comparison import Evidence, answer
 from polygraphy_debug_ext.cli.front_door import STATUS_ERROR, guarded, say, whoever_reads
 from polygraphy_debug_ext.errors import FormatError, UsageError
@@ -61,6 +62,10 @@ def _compare(args: argparse.Namespace, output: TextIO) -> int:
     # Whoever leaves before the end has no part in the verdict.
     with whoever_reads(output):
         _tell(args, document, used, output)
+    if args.save_avoid:
+        avoid_list.save(
+            Path(args.save_avoid), avoid_list.of_answers(group.answer for group in document.groups)
+        )
     return document.status if args.exit_code else document.plain_status
 
 

@@ -48,7 +48,17 @@ if TYPE_CHECKING:
 FREE: Final = frozenset(
     {
         *("verbose", "quiet", "verbosity", "silent", "log_format", "log_file"),
-        *("show_output", "hide_fail_output", "until", "max_iterations", "max_builds", "resume", "in_process"),
+        *(
+            "show_output",
+            "hide_fail_output",
+            "until",
+            "max_iterations",
+            "max_builds",
+            "output",
+            "save_avoid",
+            "resume",
+            "in_process",
+        ),
         *("tools", "subtool", "subcommand"),
     }
 )

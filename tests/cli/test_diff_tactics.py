@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from polygraphy_debug_ext.formats import journal
+from polygraphy_debug_ext.formats import avoid, journal
 
 if TYPE_CHECKING:
     from tests.conftest import MakeAssignment, WriteReplays
@@ -460,3 +460,23 @@ def test_the_help_names_every_exit_status(tmp_path: Path) -> None:
     assert status == 0
     for number in (0, 1, 3, 10, 11, 12):
         assert re.search(rf"^ +{number} {{1,3}}\w", text, re.MULTILINE)
+
+
+def test_what_the_verdict_names_goes_to_a_list_of_what_to_avoid(
+    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+) -> None:
+    write_replays(tmp_path / "good", *([assignment(conv1=1, fc=4), assignment(conv1=2, fc=4)] * 3))
+    write_replays(tmp_path / "bad", *([assignment(conv1=-3, fc=4)] * 5))
+    status, lines = diff("--dir", tmp_path, "--save-avoid", "avoid.json", cwd=tmp_path)
+    assert status == 0
+    assert lines[-1].startswith("[I] Wrote 1 entry to avoid.json")
+    (entry,) = avoid.read(tmp_path / "avoid.json")
+    assert (entry.layer, entry.tactic, entry.implementation) == ("conv1", 2**64 - 3, 0x80000009)
+    assert entry.kernel is None
+
+
+def test_where_the_verdict_names_nothing_there_is_nothing_to_avoid(tmp_path: Path, cases: Path) -> None:
+    replays = cases / "19-always-bad-not-flaky" / "replays"
+    _, lines = diff("--dir", replays, "--save-avoid", "avoid.json", cwd=tmp_path)
+    assert lines[-1] == "[W] --save-avoid: no culprit was found, so avoid.json was not written."
+    assert not (tmp_path / "avoid.json").exists()
