@@ -221,7 +221,8 @@ def _id(path: Path, where: str, value: str | int | None, bits: int) -> int | Non
         value = int(value, 16 if "x" in value else 10)
     if not -(2 ** (bits - 1)) <= value < 2**bits:
         raise FormatError(path, f"{where}: {value} is out of range", _REMEDY)
-    return value & (2**bits - 1)
+    mask: int = 2**bits - 1
+    return value & mask
 
 
 def _written(entry: AvoidEntry) -> _Entry:

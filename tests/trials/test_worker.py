@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import psutil
@@ -18,7 +19,6 @@ from polygraphy_debug_ext.trials.worker import Launch, WorkerBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 #: A worker without TensorRT: `load` and `build` are what it does with a request.
 WORKER = """
@@ -202,3 +202,24 @@ def test_a_log_of_many_builds_is_emptied_between_two(
         assert builder.build(trial, Proposal()).failure is None
         assert workshop.log(trial).split() == ["building", str(trial), "x" * 600]
     assert workshop.logs.worker.stat().st_size < 1400
+
+
+def test_a_forced_build_is_asked_for_with_its_files_and_tells_what_was_not_honoured(
+    workshop: Workshop,
+) -> None:
+    honoured = 'answer("built", trial=trial, seconds=0.1, not_honoured={"fc": " ".join([request["force"], *request["caches"]])}, void=["qk"]); continue'
+    builder = workshop.make(honoured)
+    builder.start()
+    built = builder.build_forced(3, Path("h.json"), [Path("g.json"), Path("b.json")])
+    assert built.result.failure is None
+    assert built.not_honoured == {"fc": "h.json g.json b.json"}
+    assert built.void == {"qk"}
+
+
+def test_a_forced_build_that_fails_honours_nothing(workshop: Workshop) -> None:
+    builder = workshop.make("os.kill(os.getpid(), signal.SIGSEGV)")
+    builder.start()
+    built = builder.build_forced(0, Path("h.json"))
+    assert built.result.failure is not None
+    assert built.result.failure.reason is Reason.BUILD_CRASH
+    assert (built.not_honoured, built.void) == ({}, frozenset())

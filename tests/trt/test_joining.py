@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from polygraphy_debug_ext.formats.autotuning import Candidate, TunedOp
 from polygraphy_debug_ext.formats.layer_information import EngineLayer
-from polygraphy_debug_ext.model import Witness
-from polygraphy_debug_ext.trt.joining import Cached, join
+from polygraphy_debug_ext.model import Assignment, Source, Witness
+from polygraphy_debug_ext.trt.joining import Cached, join, recorded_ops
 
 KEYS = [f"0x{number:032x}" for number in range(4)]
 ALL = frozenset(Witness)
@@ -94,3 +94,16 @@ def test_layers_outside_myelin_are_told_by_the_engine_alone() -> None:
     assert tactics["conv1 + relu1"].witnesses == {Witness.ENGINE}
     assert tactics["conv1 + relu1"].tactic == 5
     assert tactics["conv1"].swallowed
+
+
+def test_what_replays_tell_of_ops_joins_a_build_that_tuned_nothing() -> None:
+    cache = {KEYS[0]: Cached(tactic=101, time_ms=1.0), KEYS[1]: Cached(tactic=100, time_ms=1.0)}
+    engine = [inner("fc_myl0_3", "other", "flatten", "fc")]
+    ops = [op("fc", KEYS[0], "k", "other", onnx=("fc",)), op("half", KEYS[1], "h", onnx=("fc",))]
+    first = join(cache, ops, engine)
+    recorded = recorded_ops([Assignment(layers=first, source=Source.TIMING_CACHE)])
+    again = join(cache, recorded, engine)
+    assert {name: (tactic.kernel, tactic.cache_key, tactic.swallowed) for name, tactic in again.items()} == {
+        "flatten + fc": ("other", KEYS[0], False),
+        "fc": ("h", KEYS[1], True),
+    }
