@@ -32,6 +32,8 @@ import sys, pathlib
 for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.json")):
     path.read_bytes()
 """
+BEGIN: Final = '{\n    "replay": {\n'
+END: Final = '\n    },\n    "polygraphy_class": "TacticReplayData"\n}'
 IMPLEMENTATIONS: Final = (0x80000009, 0x8000002F, 0x80000023, 0x80000028, 0x80000036)
 KINDS: Final = ("conv1", "conv2", "conv3", "downsample/downsample.0/Conv", "fc")
 
@@ -78,17 +80,26 @@ def layer_name(index: int) -> str:
     return f"{base}/Conv + {base.removesuffix('/Conv')}/act/Relu"
 
 
+def member(name: str, tactic: dict[str, object]) -> str:
+    """A layer as it stands in a replay that Polygraphy writes."""
+    whole = json.dumps({"replay": {name: tactic}}, indent="    ")
+    return whole.removeprefix(BEGIN).removesuffix("\n    }\n}")
+
+
 def write(root: Path, files: int, layers: int, tactics: int, *, seed: int) -> int:
     """Write replays of good and bad builds: the bad ones have a tactic that the good ones lack. Return their bytes."""
     generator = random.Random(seed)
-    network = {layer_name(index): candidates(generator, tactics) for index in range(layers)}
+    network = {
+        name: [member(name, tactic) for tactic in candidates(generator, tactics)]
+        for name in map(layer_name, range(layers))
+    }
     culprit = layer_name(layers // 2)
     written = 0
     for number in range(files):
         side = "bad" if number % 4 == 0 else "good"
         chosen = {name: generator.choice(of) for name, of in network.items()}
         chosen[culprit] = network[culprit][0] if side == "bad" else generator.choice(network[culprit][1:])
-        text = json.dumps({"replay": chosen, "polygraphy_class": "TacticReplayData"}, indent="    ")
+        text = BEGIN + ",\n".join(chosen.values()) + END
         path = root / side / f"replay_12-02-26_10-00-00_N{number}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
