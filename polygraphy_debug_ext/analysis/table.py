@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from polygraphy_debug_ext.analysis.identity import identities
 from polygraphy_debug_ext.analysis.naming import same_layers, seen_by_all
 from polygraphy_debug_ext.model import Field, Source, Verdict
 from polygraphy_debug_ext.model.assignment import is_opaque
+from polygraphy_debug_ext.model.layers import CataloguedLayers
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from polygraphy_debug_ext.model import Assignment, Tactic
+    from polygraphy_debug_ext.model.layers import Catalogue
 
 ABSENT: Final = -1
 
@@ -90,6 +92,13 @@ class Table:
         return found
 
 
+class _Known(NamedTuple):
+    """A catalogue, and the record of each of its entries, as far as it was met."""
+
+    catalogue: Catalogue
+    records: NDArray[np.int32]
+
+
 class TableBuilder:
     """Takes assignments one by one; nothing of them is kept but their distinct tactics and a row of numbers each."""
 
@@ -104,14 +113,16 @@ class TableBuilder:
         self._fields: list[frozenset[Field]] = []
         self._variants: Counter[str] = Counter()
         self._views: list[_View] = []
+        self._catalogues: dict[int, _Known] = {}
 
     def add(self, assignment: Assignment, verdict: Verdict) -> None:
         """Take the assignment of a build that was good or bad."""
-        keys = zip(assignment.layers, map(id, assignment.layers.values()), strict=True)
-        found = list(map(self._numbers.get, keys))
-        if None in found:
-            found = [self._number(layer, tactic) for layer, tactic in assignment.layers.items()]
-        self._rows.append(np.array(found, dtype=np.int32))
+        layers = assignment.layers
+        if isinstance(layers, CataloguedLayers):
+            row = self._of_catalogue(layers)
+        else:
+            row = np.array([self._number(layer, tactic) for layer, tactic in layers.items()], dtype=np.int32)
+        self._rows.append(row)
         self._bad.append(verdict is Verdict.BAD)
         self._origins.append(assignment.origin)
         self._fields.append(assignment.fields)
@@ -155,6 +166,22 @@ class TableBuilder:
             ),
             incomparable=tuple(names[layer] for layer in told if place_of[layer] == ABSENT),
         )
+
+    def _of_catalogue(self, layers: CataloguedLayers) -> NDArray[np.int32]:
+        """The numbers of records, looked up all at once where the catalogue has been met before."""
+        entries = layers.catalogue.entries
+        known = self._catalogues.get(id(layers.catalogue))
+        if known is None or len(known.records) < len(entries):
+            records = np.full(2 * len(entries), ABSENT, dtype=np.int32)
+            if known is not None:
+                records[: len(known.records)] = known.records
+            # Holding on to the catalogue keeps its id from being used again.
+            known = self._catalogues[id(layers.catalogue)] = _Known(layers.catalogue, records)
+        numbers = np.frombuffer(layers.numbers, dtype=np.intc)
+        row = known.records[numbers]
+        for place in np.nonzero(row == ABSENT)[0].tolist():
+            row[place] = known.records[numbers[place]] = self._number(*entries[numbers[place]])
+        return row
 
     def _number(self, layer: str, tactic: Tactic) -> int:
         number = self._numbers.get((layer, id(tactic)))

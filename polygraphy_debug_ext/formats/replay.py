@@ -34,7 +34,7 @@ from polygraphy_debug_ext.formats.writing import write_atomically
 from polygraphy_debug_ext.model import Assignment, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from polygraphy_debug_ext.formats.replay_records import Metadata, Rest
@@ -137,7 +137,9 @@ def _read_whole(path: Path, data: bytes, *, decode_cache: bool = True) -> Assign
     return assignment if cache is None else replace(assignment, timing_cache=_inflated(path, cache))
 
 
-def _assignment(path: Path, file: Rest, layers: dict[str, Tactic], dialects: Collection[str]) -> Assignment:
+def _assignment(
+    path: Path, file: Rest, layers: Mapping[str, Tactic], dialects: Collection[str]
+) -> Assignment:
     _require_replay(path, file)
     require_text(file.timing_cache)
     variant = "0.29" if file.legacy_marker is not None else one_dialect(dialects)

@@ -9,12 +9,14 @@ context. Whatever is unusual is left to the reader of whole files. Times differ 
 from __future__ import annotations
 
 import re
+from array import array
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from polygraphy_debug_ext.formats.replay_records import RecordError, tactic_of
+from polygraphy_debug_ext.model.layers import Catalogue, CataloguedLayers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,30 +48,33 @@ _DIGITS: Final = 20
 class Scanned:
     """The layers of a file, the dialects of their tensors, and where the closing brace of the layers ends."""
 
-    layers: dict[str, Tactic]
+    layers: CataloguedLayers
     dialects: frozenset[str]
     end: int
 
 
 class _Place:
-    """What may come after one layer: members by their bytes from `first` to `last`."""
+    """What may come after one layer: members by their bytes from `first` to `last`; `scanned` is the last scan that came by."""
 
-    __slots__ = ("first", "last", "members")
+    __slots__ = ("first", "last", "members", "others", "scanned")
 
     def __init__(self) -> None:
         self.first = self.last = 0
-        self.members: dict[bytes, list[_Member]] = {}
+        self.scanned = 0
+        self.members: dict[bytes, _Member] = {}
+        # Members with the same bytes there: those that differ in the layouts of their tensors only.
+        self.others: dict[bytes, list[_Member]] = {}
 
 
 class _Member(NamedTuple):
-    """A member: its bytes up to the time (or all of them), those after it, and what they mean. After the last one no place follows."""
+    """A member: its bytes up to the time (or all of them), those after it, and what they mean."""
 
     start: bytes
     end: bytes | None
-    name: str
-    tactic: Tactic
+    number: int
     dialects: frozenset[str]
-    following: _Place | None
+    following: _Place
+    is_last: bool
 
 
 class Members:
@@ -78,44 +83,54 @@ class Members:
     def __init__(self, limit: int = LEARNED_LIMIT) -> None:
         self._limit = limit
         self._size = 0
-        self._places: dict[str | None, _Place] = {None: _Place()}
+        self._scans = 0
+        self._first = _Place()
+        self._places: dict[str, _Place] = {}
+        self._catalogue = Catalogue()
         self._tactics: dict[Tactic, Tactic] = {}
         self._dialects: dict[frozenset[str], frozenset[str]] = {}
 
     def scan(self, data: bytes) -> Scanned | None:
-        """Return the layers of a replay; None if anything is unusual or wrong: two layers of one name, too."""
+        """Return the layers of a replay; None if anything is unusual or wrong: two layers of one name, too.
+
+        What is touched for each layer is what this takes: builds by the thousand do not fit into the caches of a processor.
+        """
         beginning = _BEGINNING.match(data)
         if beginning is None:
             return None
         if self._size > self._limit:
             self._size = 0
-            self._places = {None: _Place()}
-        closing = beginning[1] + b"}"
+            self._first, self._places = _Place(), {}
+        self._scans = scan = self._scans + 1
         position = beginning.end()
-        place: _Place | None = self._places[None]
-        layers: dict[str, Tactic] = {}
+        place = self._first
+        numbers: list[int] = []
         dialects: set[frozenset[str]] = set()
         last: frozenset[str] | None = None
-        count = 0
         startswith = data.startswith
-        while place is not None:
-            members = place.members.get(data[position + place.first : position + place.last])
-            if members is not None and startswith((member := members[0])[0], position) and member[1] is None:
-                start, _, name, tactic, written, place = member
-                position += len(start)
+        is_last = False
+        while not is_last:
+            member = place.members.get(data[position + place.first : position + place.last])
+            if member is not None and member[1] is None and startswith(member[0], position):
+                position += len(member[0])
             else:
-                found = _one_of(members or (), data, position) or self._learn(data, position, place, closing)
+                found = self._other(data, position, place, beginning[1] + b"}")
                 if found is None:
                     return None
-                (_, _, name, tactic, written, place), position = found
-            layers[name] = tactic
+                member, position = found
+            _, _, number, written, place, is_last = member
+            if place.scanned == scan:
+                return None
+            place.scanned = scan
+            numbers.append(number)
             if written is not last:
                 dialects.add(written)
                 last = written
-            count += 1
-        if len(layers) != count:
-            return None
-        return Scanned(layers=layers, dialects=frozenset[str]().union(*dialects), end=position)
+        return Scanned(
+            layers=CataloguedLayers(self._catalogue, array("i", numbers)),
+            dialects=frozenset[str]().union(*dialects),
+            end=position,
+        )
 
     def interned(self, layers: Mapping[str, Tactic]) -> dict[str, Tactic]:
         """Return the same layers, with tactics that are the same objects as those of equal ones."""
@@ -125,6 +140,15 @@ class Members:
         if tactic.time_ms is not None:
             tactic = replace(tactic, time_ms=None)
         return self._tactics.setdefault(tactic, tactic)
+
+    def _other(self, data: bytes, position: int, place: _Place, closing: bytes) -> tuple[_Member, int] | None:
+        """Return the member at `position`, that has a time or is not the first of its kind, and the position after it."""
+        what = data[position + place.first : position + place.last]
+        if (first := place.members.get(what)) is not None:
+            found = _one_of([first, *place.others.get(what, ())], data, position)
+            if found is not None:
+                return found
+        return self._learn(data, position, place, closing)
 
     def _learn(self, data: bytes, position: int, place: _Place, closing: bytes) -> tuple[_Member, int] | None:
         """Decode the member that begins at `position`, keep it, and return it with the position after it."""
@@ -150,16 +174,18 @@ class Members:
         member = _Member(
             start=start,
             end=end,
-            name=name,
-            tactic=self._interned(decoded[0]),
+            number=self._catalogue.number(name, self._interned(decoded[0])),
             dialects=self._dialects.setdefault(written := frozenset(dialects), written),
-            following=None if following[1] else self._places.setdefault(name, _Place()),
+            following=self._places.setdefault(name, _Place()),
+            is_last=following[1] is not None,
         )
         if not place.members:
             telling = _TELLING.search(text)
             place.last = min(telling.end() + _DIGITS if telling else _DIGITS, len(start))
             place.first = max(place.last - _DIGITS, 0)
-        place.members.setdefault(text[place.first : place.last], []).append(member)
+        what = text[place.first : place.last]
+        if place.members.setdefault(what, member) is not member:
+            place.others.setdefault(what, []).append(member)
         self._size += len(text)
         return member, following.end()
 

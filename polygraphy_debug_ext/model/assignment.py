@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from polygraphy_debug_ext.model.layers import CataloguedLayers
 from polygraphy_debug_ext.model.tactic import ALL_FIELDS, Field, Tactic
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class Assignment:
 
     def __post_init__(self) -> None:
         """Freeze the mappings: the order of the layers is part of the record."""
-        object.__setattr__(self, "layers", MappingProxyType(dict(self.layers)))
+        if not isinstance(self.layers, CataloguedLayers):
+            object.__setattr__(self, "layers", MappingProxyType(dict(self.layers)))
         object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
 
     @property
