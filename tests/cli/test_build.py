@@ -28,8 +28,16 @@ def test_no_option_of_the_stock_tool_is_missing_or_takes_something_else() -> Non
     )
     assert stock.items() <= ours.items()
     assert sorted(ours.keys() - stock.keys()) == [
-        *("--build-failure", "--build-timeout", "--check-repeat", "--check-timeout"),
-        *("--ignore-timing-cache-mismatch", "--in-process", "--require-honoured", "--resume", "--skip-code"),
+        *(
+            "--avoid-tactics",
+            "--build-failure",
+            "--build-timeout",
+            "--check-repeat",
+            "--check-timeout",
+            "--explore",
+        ),
+        *("--ignore-timing-cache-mismatch", "--in-process", "--max-iterations"),
+        *("--require-honoured", "--resume", "--skip-code"),
         "--tactic-source",
     ]
 
