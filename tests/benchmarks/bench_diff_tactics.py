@@ -2,7 +2,8 @@
 
 Run it as a script; see --help. Replays are written as Polygraphy writes them, and every program runs as a whole process on the same
 files, one after the other, several times; the best time of each counts. Stock needs a TensorRT to load a replay: it gets
-the simulator, which costs it next to nothing. The files are read once before, so that all read from memory.
+the simulator, which costs it next to nothing. Everything ran once before, on a few small files, so that modules are compiled, and the
+files were read once, so that all read from memory.
 """
 
 from __future__ import annotations
@@ -107,13 +108,15 @@ def write(root: Path, files: int, layers: int, tactics: int, *, seed: int) -> in
     return written
 
 
-def run(command: list[str], times: int) -> Cost:
+def run(command: list[str], times: int, environment: dict[str, str]) -> Cost:
     """Run a command so many times; return the shortest time and the highest memory."""
     best = processor = float("inf")
     peak = 0.0
     for _ in range(times):
         start = time.perf_counter()
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
+        ) as process:
             complaints = process.stderr.read() if process.stderr else b""
             _, status, usage = os.wait4(process.pid, 0)
             best = min(best, time.perf_counter() - start)
@@ -139,34 +142,42 @@ def main() -> None:
     parser.add_argument("--directory", type=Path, help="where the replays are written, and left")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-diff-") as temporary:
-        root = options.directory or Path(temporary)
+        root = options.directory or Path(temporary, "replays")
         size = write(root, options.files, options.layers, options.tactics, seed=options.seed)
-        measure(root, size, options)
+        measure(root, size, options, Path(temporary))
 
 
-def measure(root: Path, size: int, options: argparse.Namespace) -> None:
+def programs(root: Path) -> dict[str, list[str]]:
+    """What is measured, on the files in `root`."""
+    ours = [sys.executable, "-c", MAIN, "debug", "diff-tactics", "--dir", str(root)]
+    stock = [sys.executable, "-c", STOCK, "inspect", "diff-tactics", "--dir", str(root)]
+    return {
+        "read the bytes": [sys.executable, "-c", RAW, str(root)],
+        "orjson.loads": [sys.executable, "-c", ORJSON, str(root)],
+        "debug diff-tactics": ours,
+        "inspect diff-tactics (stock, on the simulator)": [*SIMULATOR, *stock],
+    }
+
+
+def measure(root: Path, size: int, options: argparse.Namespace, scratch: Path) -> None:
     """Run every program on the files in `root`, and print what each took."""
     megabytes = size / 1e6
     print(
         f"{options.files} replays of {options.layers} layers with {options.tactics} tactics each, seed {options.seed}: "
-        f"{megabytes:.0f} MB in {root}"
+        f"{megabytes:.0f} MB"
     )
-    programs: dict[str, tuple[list[str], int]] = {
-        "read the bytes": ([sys.executable, "-c", RAW, str(root)], options.times),
-        "orjson.loads": ([sys.executable, "-c", ORJSON, str(root)], options.times),
-        "debug diff-tactics": (
-            [sys.executable, "-c", MAIN, "debug", "diff-tactics", "--dir", str(root)],
-            options.times,
-        ),
-        "inspect diff-tactics (stock, on the simulator)": (
-            [*SIMULATOR, sys.executable, "-c", STOCK, "inspect", "diff-tactics", "--dir", str(root)],
-            1,
-        ),
-    }
-    if options.no_stock:
-        programs.popitem()
-    run(programs["read the bytes"][0], 1)
-    costs = {name: run(command, times) for name, (command, times) in programs.items()}
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(scratch / "compiled")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    write(scratch / "small", 4, 4, 2, seed=options.seed)
+    for command in programs(scratch / "small").values():
+        run(command, 1, environment)
+    commands = programs(root)
+    run(commands["read the bytes"], 1, environment)
+    costs = {}
+    for name, command in commands.items():
+        is_stock = "inspect" in command
+        if not (is_stock and options.no_stock):
+            costs[name] = run(command, 1 if is_stock else options.times, environment)
     ours = costs["debug diff-tactics"]
     print(f"{'':47}{'seconds':>9}{'CPU s':>9}{'MB/s':>9}{'peak MB':>9}{'x ours':>9}{'CPU x':>9}")
     for name, cost in costs.items():
