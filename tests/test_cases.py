@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from polygraphy_debug_ext.analysis import difference
+from polygraphy_debug_ext.analysis import rank
+from polygraphy_debug_ext.analysis.table import table_of
 from polygraphy_debug_ext.formats import build_log
 from polygraphy_debug_ext.formats.collection import collect
-from polygraphy_debug_ext.model import Assignment, Finding, Outcome, Suspect
+from polygraphy_debug_ext.model.answer import Conclusion
+from polygraphy_debug_ext.reports.document import by_stock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from polygraphy_debug_ext.model import Assignment
+    from polygraphy_debug_ext.model.answer import Answer, Suspect
 
 CASES = Path(__file__).parent / "data" / "cases"
 
@@ -21,8 +29,15 @@ def expected(case: str) -> dict[str, Any]:
     return answers
 
 
-def compare(directory: Path) -> Finding:
-    return difference(collect(directory / "good").assignments, collect(directory / "bad").assignments)
+def compare(good: Iterable[Assignment], bad: Iterable[Assignment]) -> tuple[Answer, tuple[Suspect, ...]]:
+    """What is concluded, and what Polygraphy's rule lists."""
+    table = table_of(good, bad)
+    answer = rank(table)
+    return answer, by_stock(answer.suspects, table.layers)
+
+
+def compare_in(directory: Path) -> tuple[Answer, tuple[Suspect, ...]]:
+    return compare(collect(directory / "good").assignments, collect(directory / "bad").assignments)
 
 
 def built(path: Path) -> Assignment:
@@ -39,13 +54,13 @@ def tactic_ids(assignment: Assignment) -> dict[str, str]:
 
 def as_expected(suspect: Suspect) -> dict[str, object]:
     return {
-        "layer": suspect.layer,
+        "layer": " ".join(suspect.layers),
         "implementation": suspect.tactic.implementation,
         "tactic": suspect.tactic.tactic,
         "tactic_hex": suspect.tactic.hex,
-        "bad_builds": suspect.bad_builds,
-        "good_builds": suspect.good_builds,
-        "rank": suspect.strength.value,
+        "bad_builds": suspect.counts.bad_with,
+        "good_builds": suspect.counts.good_with,
+        "rank": suspect.rank.value,
     }
 
 
@@ -89,9 +104,9 @@ def test_case_04_decimal_ids_are_those_of_newer_logs(name: str) -> None:
 @pytest.mark.parametrize("version", ["0.29", "0.33", "0.43", "0.47"])
 def test_case_10_old_formats(version: str) -> None:
     directory = f"polygraphy-{version}"
-    finding = compare(CASES / "10-replay-old-formats" / directory)
+    _, suspects = compare_in(CASES / "10-replay-old-formats" / directory)
     wanted = expected("10-replay-old-formats")["suspects_per_dir"][directory]
-    found = [as_expected(suspect) for suspect in finding.suspects]
+    found = [as_expected(suspect) for suspect in suspects]
     assert [{key: each[key] for key in wanted[0]} for each in found] == wanted
 
 
@@ -99,50 +114,50 @@ def test_case_10_mixed_formats_are_compared_on_what_all_of_them_record() -> None
     root = CASES / "10-replay-old-formats"
     good = [each for directory in sorted(root.glob("*/good")) for each in collect(directory).assignments]
     bad = [each for directory in sorted(root.glob("*/bad")) for each in collect(directory).assignments]
-    finding = difference(good, bad)
-    assert [suspect.layer for suspect in finding.suspects] == ["Conv_0 + Relu_1"]
-    assert finding.suspects[0].bad_builds == 4
-    assert finding.variants == (("0.29", 2), ("0.33", 2), ("0.43", 2), ("0.47", 2))
+    answer, suspects = compare(good, bad)
+    assert [suspect.layers for suspect in suspects] == [("Conv_0 + Relu_1",)]
+    assert suspects[0].counts.bad_with == 4
+    assert answer.variants == (("0.29", 2), ("0.33", 2), ("0.43", 2), ("0.47", 2))
 
 
 def test_case_11_new_format() -> None:
     wanted = expected("11-replay-new-format-good-bad")
     root = CASES / "11-replay-new-format-good-bad" / "replays"
-    finding = compare(root)
-    assert (finding.good_builds, finding.bad_builds) == (wanted["good_files"], wanted["bad_files"])
+    answer, suspects = compare_in(root)
+    assert (answer.good_builds, answer.bad_builds) == (wanted["good_files"], wanted["bad_files"])
     assert len(collect(root / "good").skipped) + len(collect(root / "bad").skipped) == wanted["skipped_files"]
-    assert [as_expected(suspect) for suspect in finding.suspects] == wanted["suspects"]
-    assert list(finding.opaque_layers) == wanted["opaque_layers"]
-    assert not {suspect.layer for suspect in finding.suspects} & set(wanted["not_suspects"])
+    assert [as_expected(suspect) for suspect in suspects] == wanted["suspects"]
+    assert list(answer.opaque_layers) == wanted["opaque_layers"]
+    assert not {layer for suspect in suspects for layer in suspect.layers} & set(wanted["not_suspects"])
     assert {len(each.layers) for each in collect(root).assignments} == {wanted["num_layers"]}
 
 
 def test_case_12_identical_replays_name_the_opaque_layer() -> None:
-    finding = compare(CASES / "12-replay-identical-myelin-hides-it" / "replays")
+    answer, suspects = compare_in(CASES / "12-replay-identical-myelin-hides-it" / "replays")
     wanted = expected("12-replay-identical-myelin-hides-it")["replays"]
-    assert (finding.good_builds, finding.bad_builds) == (wanted["good_files"], wanted["bad_files"])
-    assert finding.outcome is Outcome.NO_DIFFERENCE
-    assert list(finding.suspects) == wanted["suspects"]
-    (layer,) = finding.opaque_layers
+    assert (answer.good_builds, answer.bad_builds) == (wanted["good_files"], wanted["bad_files"])
+    assert answer.conclusion is Conclusion.NO_TACTIC
+    assert list(suspects) == wanted["suspects"]
+    (layer,) = answer.opaque_layers
     assert layer in wanted["verdict"]
 
 
 def test_case_19_all_bad_lists_no_layer_and_says_why() -> None:
     wanted = expected("19-always-bad-not-flaky")
     root = CASES / "19-always-bad-not-flaky" / "replays"
-    finding = compare(root)
-    assert (finding.good_builds, finding.bad_builds) == (wanted["good_files"], wanted["bad_files"])
-    assert finding.outcome is Outcome.NO_GOOD_BUILD
-    assert list(finding.suspects) == wanted["suspects"]
-    assert finding.distinct_bad == 2
+    answer, suspects = compare_in(root)
+    assert (answer.good_builds, answer.bad_builds) == (wanted["good_files"], wanted["bad_files"])
+    assert answer.conclusion is Conclusion.NO_GOOD_BUILD
+    assert list(suspects) == wanted["suspects"]
+    assert answer.distinct_bad == 2
 
 
 def test_case_19_mirrored_bounds_the_failure_rate() -> None:
     builds = collect(CASES / "19-always-bad-not-flaky" / "replays" / "bad").assignments
-    finding = difference(builds, [])
-    assert finding.outcome is Outcome.NO_BAD_BUILD
-    assert finding.failure_rate_bound is not None
-    assert 0.63 < finding.failure_rate_bound < 0.64
+    answer, _ = compare(builds, [])
+    assert answer.conclusion is Conclusion.NO_BAD_BUILD
+    assert answer.failure_rate_bound is not None
+    assert 0.63 < answer.failure_rate_bound < 0.64
 
 
 @pytest.mark.parametrize("name", ["good/build_a.log", "good/build_b.log", "bad/build_c.log"])
@@ -158,13 +173,13 @@ def test_case_14_the_suspect_is_in_one_profile() -> None:
     wanted = expected("14-two-profiles-dynamic-shapes")
     root = CASES / "14-two-profiles-dynamic-shapes"
     good, bad = ([built(path) for path in sorted((root / side).iterdir())] for side in ("good", "bad"))
-    (suspect,) = difference(good, bad).suspects
+    _, (suspect,) = compare(good, bad)
     (answer,) = wanted["suspects"]
-    assert suspect.layer == answer["layer"]
+    assert suspect.layers == (answer["layer"],)
     assert suspect.tactic.hex == answer["tactic"]
-    assert [tactic.hex for tactic in suspect.good_tactics] == answer["good_tactics"]
-    assert suspect.strength.value == answer["rank"]
-    assert suspect.layer not in wanted["not_suspects"]
+    assert [tactic.hex for tactic in suspect.alternatives] == answer["good_tactics"]
+    assert suspect.rank.value == answer["rank"]
+    assert suspect.layers[0] not in wanted["not_suspects"]
 
 
 def test_case_14_two_builds_in_one_log_are_two() -> None:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from polygraphy_debug_ext.analysis import difference
+from polygraphy_debug_ext.analysis import rank
+from polygraphy_debug_ext.analysis.table import table_of
 from polygraphy_debug_ext.formats import build_log, replay
 from polygraphy_debug_ext.formats.build_log import Status
+from polygraphy_debug_ext.model.answer import Rank, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,8 +67,9 @@ def suspects(good: Iterable[Assignment], bad: Iterable[Assignment]) -> dict[str,
     """By tactic, what is said of it; layouts of tensors are in the replays of selectors alone."""
     sides = [[replace(each, fields=frozenset()) for each in side] for side in (good, bad)]
     return {
-        suspect.tactic.hex: (suspect.layer, suspect.bad_builds, suspect.strength)
-        for suspect in difference(*sides).suspects
+        suspect.tactic.hex: (suspect.layers[0], suspect.counts, suspect.rank)
+        for suspect in rank(table_of(*sides)).suspects
+        if suspect.view is View.LAYER and suspect.rank is not Rank.NOT_SUSPECT
     }
 
 

@@ -22,9 +22,10 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from polygraphy_debug_ext.analysis import difference
+from polygraphy_debug_ext.analysis import rank
+from polygraphy_debug_ext.analysis.table import table_of
 from polygraphy_debug_ext.formats.collection import collect
-from polygraphy_debug_ext.model import Outcome
+from polygraphy_debug_ext.reports.document import by_stock
 from polygraphy_debug_ext.simulator.listing import list_kernels
 
 if TYPE_CHECKING:
@@ -237,7 +238,8 @@ def test_a_planted_fault_is_found_and_no_innocent_tactic_named_alone(
         for side in ("good", "bad")
     )
     assert len(good) + len(bad) == BUILDS
-    finding = difference(good, bad)
+    table = table_of(good, bad)
+    suspects = by_stock(rank(table).suspects, table.layers)
     # The builds tell on their own whether they hold the information: some have the faulty kernel, some do not.
     have = [
         each
@@ -248,16 +250,15 @@ def test_a_planted_fault_is_found_and_no_innocent_tactic_named_alone(
     ]
     assert {each.origin for each in bad} == {each.origin for each in have}
     if good and bad:
-        assert finding.outcome is Outcome.SUSPECTS
         named = [
             each
-            for each in finding.suspects
-            if (each.layer, each.tactic.kernel) == (planted.layer, planted.kernel)
+            for each in suspects
+            if (each.layers, each.tactic.kernel) == ((planted.layer,), planted.kernel)
         ]
         # One kernel can stand for several tactics of a layer; together they are in every bad build.
-        assert sum(each.bad_builds for each in named) == len(bad)
+        assert sum(each.counts.bad_with for each in named) == len(bad)
     else:
-        assert not finding.suspects
+        assert not suspects
 
 
 def test_most_of_the_drawn_faults_make_some_builds_fail(ground: Path) -> None:

@@ -13,10 +13,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from polygraphy_debug_ext.analysis import difference
+from polygraphy_debug_ext.analysis import rank
+from polygraphy_debug_ext.analysis.table import table_of
 from polygraphy_debug_ext.formats import replay
 from polygraphy_debug_ext.formats.collection import collect
-from polygraphy_debug_ext.model import Outcome, Source
+from polygraphy_debug_ext.model import Source
+from polygraphy_debug_ext.model.answer import Rank, View
 
 if TYPE_CHECKING:
     from polygraphy_debug_ext.model import Assignment
@@ -135,10 +137,13 @@ def test_a_kernel_that_the_check_rejects_is_found_and_forcing_it_fails_the_check
     reject = [sys.executable, str(REJECT), "{engine}", kernel]
     run.record(until=6, check=reject)
     good, bad = run.replays("good"), run.replays("bad")
-    finding = difference(good, bad)
-    assert finding.outcome is Outcome.SUSPECTS
-    named = [suspect for suspect in finding.suspects if suspect.tactic.kernel == kernel]
-    assert sum(suspect.bad_builds for suspect in named) >= len(bad)
+    named = [
+        suspect
+        for suspect in rank(table_of(good, bad)).suspects
+        if (suspect.view, suspect.tactic.kernel) == (View.LAYER, kernel)
+        and suspect.rank is not Rank.NOT_SUSPECT
+    ]
+    assert sum(suspect.counts.bad_with for suspect in named) >= len(bad)
     for side, line in ((bad, "Passed: 0/1"), (good, "Passed: 1/1")):
         options = ["--load-tactics", side[0].origin, "--require-honoured", "--until=1"]
         assert line in run.build(*options, seed=9, check=reject)
@@ -170,16 +175,16 @@ def test_a_fault_inside_myelin_is_seen_through_the_cache_and_not_by_the_selector
     (tmp_path / "replays").rename(tmp_path / "dry")
     reject = [sys.executable, str(REJECT), "{engine}", kernel]
     run.record(until=10, check=reject)
-    finding = difference(run.replays("good"), run.replays("bad"))
-    assert kernel in {suspect.tactic.kernel for suspect in finding.suspects}
+    answer = rank(table_of(run.replays("good"), run.replays("bad")))
+    assert kernel in {each.tactic.kernel for each in answer.suspects if each.rank is not Rank.NOT_SUSPECT}
     (tmp_path / "replays").rename(tmp_path / "cache")
     run.record(10, "--tactic-source", "selector", check=reject)
     good, bad = run.replays("good"), run.replays("bad")
     assert good
     assert bad
-    finding = difference(good, bad)
-    assert kernel not in {suspect.tactic.kernel for suspect in finding.suspects}
-    assert any(layer.startswith("{ForeignNode[") for layer in finding.opaque_layers)
+    answer = rank(table_of(good, bad))
+    assert kernel not in {suspect.tactic.kernel for suspect in answer.suspects}
+    assert any(layer.startswith("{ForeignNode[") for layer in answer.opaque_layers)
 
 
 def test_fp16_is_real_where_the_builder_has_no_flag_for_it(tmp_path: Path) -> None:

@@ -2,13 +2,12 @@
 
 - *Tactic*: what TensorRT chose for one layer; *Assignment*: the tactics of one build, by layer.
 - *Verdict*: good, bad or unresolved, with its reason; *Trial*: one build and its check.
-- *Finding*: what good and bad assignments say about the tactics.
+- *Answer*: what good and bad assignments say about the tactics; *Suspect*: a tactic that may make builds fail.
 
 Records are frozen; nothing here reads a file, starts a process or knows TensorRT.
 """
 
 from polygraphy_debug_ext.model.assignment import Assignment, Source
-from polygraphy_debug_ext.model.finding import Finding, Outcome, Strength, Suspect
 from polygraphy_debug_ext.model.tactic import Field, Tactic, TensorInfo, Witness
 from polygraphy_debug_ext.model.trial import (
     BuildFailure,
@@ -28,17 +27,13 @@ __all__ = [
     "BuildResult",
     "FaultSite",
     "Field",
-    "Finding",
     "Judgement",
-    "Outcome",
     "Proposal",
     "Realised",
     "Reason",
     "Source",
     "StopReason",
-    "Strength",
     "Summary",
-    "Suspect",
     "Tactic",
     "TensorInfo",
     "Trial",

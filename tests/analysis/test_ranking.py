@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -322,3 +324,30 @@ def test_records_are_compared_as_the_table_says() -> None:
 
     answer = rank(table_of([build(-1)], [build(2**64 - 1)]))
     assert not answer.suspects
+
+
+def test_what_polygraphy_would_list_is_the_set_difference() -> None:
+    rows = random_rows(13, 9, 5, 6)
+    bad = [number % 3 == 0 for number in range(9)]
+    listed = {key(each) for each in rank(table(rows, bad)).suspects if each.rank is not Rank.NOT_SUSPECT}
+    had = {
+        side: {
+            (View.LAYER.value, (f"layer{layer}",), tactic)
+            for row, verdict in zip(rows, bad, strict=True)
+            if verdict is side
+            for layer, tactic in enumerate(row)
+        }
+        for side in (True, False)
+    }
+    assert listed
+    assert listed == had[True] - had[False]
+
+
+def test_analysis_needs_nothing_but_numpy() -> None:
+    program = (
+        "import sys, polygraphy_debug_ext.analysis\n"
+        "third_party = {'polygraphy', 'tensorrt', 'onnx', 'onnxruntime', 'msgspec', 'colored', 'psutil', 'rich'}\n"
+        "print(sorted(third_party & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
