@@ -119,7 +119,7 @@ class BisectRun(TrialRun):
         )
 
     def _tell_step(self, proposal: Proposal) -> None:
-        say(report.step(proposal, len(self._hybrids.factors), self._search.progress()))
+        say(report.step(proposal, self._search.progress()))
 
     def settings(self) -> dict[str, Any]:
         """The replays must be the same as well."""

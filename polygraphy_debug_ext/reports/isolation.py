@@ -83,13 +83,11 @@ def plan(planned: Plan) -> Iterator[Line]:
     yield Line("\n".join(lines))
 
 
-def step(proposal: Proposal, factors: int, progress: Progress) -> Iterator[Line]:
-    """Yield what the next build is for, and where the search is."""
-    bad = len(proposal.bad or ())
-    where = f"{count(progress.candidates, 'layer')} left, " if progress.phase is Phase.SEARCH else ""
+def step(proposal: Proposal, progress: Progress) -> Iterator[Line]:
+    """Yield where the search is, and what the next build is for."""
+    left = f"{count(progress.candidates, 'layer')} left, " if progress.phase is Phase.SEARCH else ""
     yield Line(
-        f"Bisecting ({progress.phase.value}): {where}{count(progress.builds, 'build')} done of about {progress.expected}. "
-        f"Next: {bad} of {factors} layers with their bad tactic{f' ({proposal.purpose})' if proposal.purpose else ''}."
+        f"Bisecting: {left}{count(progress.builds, 'build')} done of about {progress.expected}. Next: {printable(proposal.purpose)}."
     )
 
 
