@@ -39,3 +39,15 @@ show polygraphy-trt-sim "${fault[@]}" -- polygraphy debug build convnet.onnx --f
     --artifacts-dir replays_convnet --artifacts replay.json --until=16 --hide-fail-output \
     --check polygraphy run polygraphy_debug.engine --trt --load-outputs golden_convnet.json --atol 0.02
 show polygraphy-trt-sim -- polygraphy debug diff-tactics --dir replays_convnet
+
+echo
+echo '=== The same, proved: builds that have it alone fail, builds that lack it alone pass'
+show polygraphy-trt-sim "${fault[@]}" -- polygraphy debug bisect-tactics convnet.onnx --fp16 --dir replays_convnet \
+    --artifacts-dir proof --save-avoid avoid.json --hide-fail-output \
+    --check polygraphy run polygraphy_debug.engine --trt --load-outputs golden_convnet.json --atol 0.02
+
+echo
+echo '=== An engine without it'
+show polygraphy-trt-sim "${fault[@]}" -- polygraphy debug build convnet.onnx --fp16 --avoid-tactics avoid.json \
+    --save-tactics replay.json --artifacts replay.json --artifacts-dir shipped --until=good \
+    --check polygraphy run polygraphy_debug.engine --trt --load-outputs golden_convnet.json --atol 0.02
