@@ -23,6 +23,7 @@ RUNS_WITH = {
     "selector.py": VERSIONS[:2],
     "tactics.py": VERSIONS[:2],
     "cache.py": VERSIONS[1:],
+    "shipping.py": VERSIONS[1:],
 }
 #: What variables stand for, in the files where they stand for something of TensorRT's.
 VARIABLES = {
