@@ -283,6 +283,7 @@ def test_a_search_that_was_killed_goes_on_to_the_same_result_and_builds_nothing_
         (("--dir", "runs", "--max-builds", "0"), "--max-builds 0 would never build"),
         (("--dir", "runs", "--save-tactics", "x.json"), "--save-tactics: what each build has is recorded in"),
         (("--dir", "runs", "--load-tactics", "x.json"), "--load-tactics: the search says which"),
+        (("--dir", "runs", "--explore", "near-ties"), "--explore: the search says which"),
         (("--dir", "runs"), "--dir runs: 'bad' is not in it"),
         (
             ("--good", "log.json", "--bad", "log.json"),

@@ -35,7 +35,8 @@ def entry(
         kernel=tactic.kernel,
         tactic=None if by_kernel else tactic.tactic,
         implementation=None if by_kernel else tactic.implementation,
-        start=version or None,
+        # One that does not tell its version ("unknown") is not kept out by one.
+        start=version if version[:1].isdigit() else None,
         reason=reason,
         evidence=evidence,
     )

@@ -186,6 +186,9 @@ def _require_sense(args: argparse.Namespace) -> None:
         raise UsageError(f"--max-builds {args.max_builds} would never build", "Give 1 or more.")
     if args.load_tactics:
         raise UsageError("--load-tactics: the search says which tactics are forced", "Leave it out.")
+    for option, value in (("--avoid-tactics", args.avoid_tactics), ("--explore", args.explore)):
+        if value:
+            raise UsageError(f"{option}: the search says which tactics are forced", "Leave it out.")
     if args.save_tactics:
         raise UsageError(
             f"--save-tactics: what each build has is recorded in {RECORD}, and filed", "Leave it out."

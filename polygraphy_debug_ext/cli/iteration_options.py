@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from polygraphy.logger import G_LOGGER
 from polygraphy.tools.debug.subtool.iterative_debug_args import IterativeDebugArgs
@@ -16,8 +15,7 @@ _CONFIDENCE: Final = 0.95
 _MOST: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Confident:
+class Confident(NamedTuple):
     """Until the builds decide with so much confidence, or `most` builds are made."""
 
     confidence: float

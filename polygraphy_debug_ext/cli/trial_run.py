@@ -139,9 +139,12 @@ class TrialRun(ABC):
             for name, value in vars(self.args).items()
             if name not in FREE and value is not None and value is not False and value != []
         }
-        model = Path(self.groups[ModelArgs].path)
-        if model.is_file():
-            given["model_digest"] = digest(model)
+        for name, path in (
+            ("model", self.groups[ModelArgs].path),
+            ("avoid_tactics", self.args.avoid_tactics),
+        ):
+            if path and Path(path).is_file():
+                given[f"{name}_digest"] = digest(Path(path))
         return given
 
     def _stop_at_once(self) -> None:

@@ -31,7 +31,7 @@ from polygraphy_debug_ext.trt.build import EngineBuilder
 from polygraphy_debug_ext.trt.logger import log_everything
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _STDOUT = 1
 #: These groups are about the run, and were parsed by the parent.
@@ -97,6 +97,8 @@ class Service:
                 self._answer(protocol.Ready(environment=environment))
             case protocol.BuildTrial() if self._builder is not None:
                 os.environ[ITERATION] = str(request.trial)
+                # In trtexec's words: the log of a trial can be read on its own, and builds of other versions told from it.
+                write_log(f"[I] TensorRT version: {_version(self._builder.environment)}\n".encode())
                 force = None if request.force is None else Path(request.force)
                 with G_LOGGER.indent():
                     report = self._builder.build(force, [Path(path) for path in request.caches])
@@ -127,6 +129,10 @@ class Service:
         self._builder = EngineBuilder(groups, args)
         self._builder.load()
         return self._builder.environment
+
+
+def _version(environment: Mapping[str, str]) -> str:
+    return environment.get("tensorrt") or environment.get("tensorrt_rtx", "")
 
 
 def write_log(data: bytes, log: int = _STDOUT) -> None:
