@@ -13,6 +13,7 @@ from polygraphy.logger import G_LOGGER
 from polygraphy_debug_ext.analysis.environments import Environments
 from polygraphy_debug_ext.analysis.evidence import EXPECTED, JEFFREYS, TENTATIVE
 from polygraphy_debug_ext.analysis.ranking import rank
+from polygraphy_debug_ext.cli.engines import read_engine
 from polygraphy_debug_ext.formats.collection import Reader
 from polygraphy_debug_ext.model.answer import Method, View
 from polygraphy_debug_ext.reports.document import Group, Options, Side, by_stock
@@ -31,7 +32,7 @@ class Evidence:
     def __init__(self) -> None:
         self.used: list[Path] = []
         self.environments = Environments()
-        self._reader = Reader()
+        self._reader = Reader(engine=read_engine)
 
     def load(self, place: Path, verdict: Verdict) -> Side:
         """Take the builds at `place`, which need not exist.

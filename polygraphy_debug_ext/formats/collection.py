@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from polygraphy_debug_ext.errors import FormatError, NotThisFormatError
-from polygraphy_debug_ext.formats import replay
+from polygraphy_debug_ext.formats import reading, replay
 from polygraphy_debug_ext.formats.contents import Contents, Kind, Read, contents
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _NAMED: Final = 10
 
 _BEST: Final = tuple(Kind)
+
+#: Bytes that tell text from an engine, whose header is of binary numbers.
+_GLANCE: Final = 256
 
 #: What the loop puts into the name of what a trial left: date, time and number of the trial.
 _STAMP: Final = re.compile(r"(?:^|_)(\d+-\d+-\d+_\d+-\d+-\d+_N\d+)(?=[._]|$)")
@@ -89,18 +92,35 @@ class Reader:
     def _of_trial(self, paths: Sequence[Path], damaged: list[FormatError]) -> Iterator[Assignment]:
         """Read what one trial left, or one file that stands for itself."""
         found: list[Contents] = []
+        binary: list[Path] = []
         for path in paths:
             try:
-                found.append(self._contents(path))
+                if self._read_engine is not None and len(paths) > 1 and b"\0" in reading.head(path, _GLANCE):
+                    binary.append(path)
+                else:
+                    found.append(self._contents(path))
             except NotThisFormatError as error:
                 self.skipped.append(Skipped(path=path, reason=error.reason))
             except FormatError as error:
                 damaged.append(error)
+        if any(each.assignments for each in found):
+            # To load an engine takes TensorRT, and time.
+            reason = "an engine, whose tactics are told by another file of its trial"
+            self.skipped += (Skipped(path=path, reason=reason) for path in binary)
+        else:
+            found += self._engines(binary)
         if found and _STAMP.search(paths[0].name):
             yield from self._best(found)
             return
         for each in found:
             yield from self._taken(each)
+
+    def _engines(self, paths: Sequence[Path]) -> Iterator[Contents]:
+        for path in paths:
+            try:
+                yield self._contents(path)
+            except FormatError as error:
+                self.skipped.append(Skipped(path=path, reason=error.reason))
 
     def _best(self, found: Sequence[Contents]) -> Iterator[Assignment]:
         """Take what tells most of the one build that they are about; of a log, to which a run that went on was added, the last."""

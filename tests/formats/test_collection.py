@@ -225,3 +225,36 @@ def test_files_are_taken_one_by_one(tmp_path: Path, assignment: MakeAssignment) 
     # Had they been read ahead, this would not be noticed.
     (tmp_path / "19.json").write_text("gone")
     assert len(list(records)) == 18
+
+
+def test_an_engine_is_loaded_only_if_its_trial_left_nothing_else(
+    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+) -> None:
+    loaded: list[str] = []
+
+    def engine(path: Path) -> Assignment:
+        loaded.append(path.name)
+        return Assignment(layers=assignment(conv=5).layers, source=Source.ENGINE, origin=str(path))
+
+    write_replays(tmp_path, assignment(conv=1))
+    (tmp_path / "replay_N0.json").rename(tmp_path / "replay_12-02-26_10-00-00_N0.json")
+    for name in ("e_12-02-26_10-00-00_N0.engine", "e_12-02-26_10-00-00_N1.engine", "other.plan"):
+        (tmp_path / name).write_bytes(b"ftrt\0\0\0\0plan")
+    reader = Reader(engine=engine)
+    assert len(list(reader.records(tmp_path))) == 3
+    assert loaded == ["e_12-02-26_10-00-00_N1.engine", "other.plan"]
+    assert [each.path.name for each in reader.skipped] == ["e_12-02-26_10-00-00_N0.engine"]
+    assert reader.kinds == {"tactic replay": 1, "engine": 2}
+
+
+def test_an_engine_that_cannot_be_loaded_is_left_out_with_the_reason(
+    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+) -> None:
+    def engine(path: Path) -> Assignment:
+        raise NotThisFormatError(path, "an engine: no TensorRT", "Install it.")
+
+    write_replays(tmp_path, assignment(conv=1))
+    (tmp_path / "e.engine").write_bytes(b"ftrt\0\0\0\0plan")
+    reader = Reader(engine=engine)
+    assert len(list(reader.records(tmp_path))) == 1
+    assert [each.reason for each in reader.skipped] == ["an engine: no TensorRT"]
