@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from polygraphy_debug_ext.errors import NotThisFormatError, UsageError
-from polygraphy_debug_ext.formats import reading
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from polygraphy_debug_ext.model import Assignment
-
-#: A plan begins with a header of binary numbers; text has no zero bytes.
-_GLANCE: Final = 256
 
 
 def read_engine(path: Path) -> Assignment:
@@ -23,12 +19,6 @@ def read_engine(path: Path) -> Assignment:
         NotThisFormatError: if this TensorRT cannot read it, or there is none, or the engine does not tell its tactics.
         FormatError: if the file cannot be read.
     """
-    if b"\0" not in reading.head(path, _GLANCE):
-        raise NotThisFormatError(
-            path,
-            "neither a tactic replay, layer information, a build log nor an engine",
-            "Name one of these.",
-        )
     from polygraphy_debug_ext.trt.engine import read  # noqa: PLC0415 - nobody else needs TensorRT
 
     try:

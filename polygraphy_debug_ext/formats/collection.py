@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from polygraphy_debug_ext.errors import FormatError, NotThisFormatError
 from polygraphy_debug_ext.formats import reading, replay
-from polygraphy_debug_ext.formats.contents import Contents, Kind, Read, contents
+from polygraphy_debug_ext.formats.contents import Contents, Kind, Read, contents, is_binary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ _NAMED: Final = 10
 
 _BEST: Final = tuple(Kind)
 
-#: Bytes that tell text from an engine, whose header is of binary numbers.
+#: Bytes that tell text from an engine.
 _GLANCE: Final = 256
 
 #: What the loop puts into the name of what a trial left: date, time and number of the trial.
@@ -95,7 +95,11 @@ class Reader:
         binary: list[Path] = []
         for path in paths:
             try:
-                if self._read_engine is not None and len(paths) > 1 and b"\0" in reading.head(path, _GLANCE):
+                if (
+                    self._read_engine is not None
+                    and len(paths) > 1
+                    and is_binary(reading.head(path, _GLANCE))
+                ):
                     binary.append(path)
                 else:
                     found.append(self._contents(path))

@@ -24,6 +24,9 @@ Read: TypeAlias = Callable[[Path], Assignment]
 #: Enough to tell JSON from everything else.
 _GLANCE: Final = 2**12
 
+#: Bytes of an engine that hold a zero byte for sure.
+_HEADER: Final = 256
+
 _REMEDY: Final = "Name a tactic replay, layer information or a verbose build log."
 
 
@@ -65,9 +68,14 @@ def contents(path: Path, read_replay: Read, read_engine: Read | None = None) -> 
     # Lines of logs begin so, too.
     if _first(head) in {b"{", b"["}:
         return _json(path, read_replay)
-    if read_engine is not None and head:
+    if read_engine is not None and is_binary(head):
         return Contents(path=path, kind=Kind.ENGINE, assignments=(read_engine(path),))
     raise NotThisFormatError(path, "neither a tactic replay, layer information nor a build log", _REMEDY)
+
+
+def is_binary(head: bytes) -> bool:
+    """Whether a file that begins so may be an engine: its header is of binary numbers, and text has no zero bytes."""
+    return b"\0" in head[:_HEADER]
 
 
 def _first(head: bytes) -> bytes:

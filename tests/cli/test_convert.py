@@ -100,7 +100,7 @@ def test_several_builds_fit_into_one_table(tmp_path: Path) -> None:
 def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     text = convert(tmp_path, str(REPLAYS), "-o", "tactics.csv")
     assert "left out 1 file" in text
-    assert "polygraphy_debug_notes.txt: neither a tactic replay, layer information, a build log nor" in text
+    assert "polygraphy_debug_notes.txt: neither a tactic replay, layer information nor a build log" in text
 
 
 @pytest.mark.parametrize(
