@@ -174,14 +174,13 @@ def test_an_engine_is_given_to_the_one_who_reads_engines(tmp_path: Path, assignm
     (tmp_path / "notes.txt").write_text("hello")
 
     def read_engine(path: Path) -> Assignment:
-        if path.suffix != ".engine":
-            raise NotThisFormatError(path, "no engine", "Name one.")
+        assert path.suffix == ".engine"
         return assignment(conv=1)
 
     reader = Reader(engine=read_engine)
     assert len(list(reader.records(tmp_path))) == 1
     assert reader.kinds == {"engine": 1}
-    assert [each.reason for each in reader.skipped] == ["no engine"]
+    assert [each.path.name for each in reader.skipped] == ["notes.txt"]
 
 
 def test_damage_is_told_after_all_builds_were_given(
