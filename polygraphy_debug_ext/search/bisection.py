@@ -31,10 +31,6 @@ from polygraphy_debug_ext.search import planning
 from polygraphy_debug_ext.search.casebook import Casebook
 from polygraphy_debug_ext.search.choice import Choice, arms, best_arm, choose
 from polygraphy_debug_ext.search.hypotheses import (
-    BOTH,
-    OTHER,
-    PARTNER,
-    SINGLE,
     Posterior,
     posterior,
 )
@@ -55,11 +51,13 @@ if TYPE_CHECKING:
 #: The search goes on behind the ends once it is that improbable that no factor is at fault.
 _ENDS_PROVED: Final = 0.05
 #: No factor is at fault if that is so probable.
-_NONE: Final = 0.95
+_NONE: Final = 0.93
 #: An arm that comes to nothing so often in a row cannot be built; nor can an end.
 _ATTEMPTS: Final = 4
 #: A test that is expected to tell less (nats) is not worth a build.
 _NOTHING: Final = 1e-6
+#: The part of the doubt that is allowed of a named unit (one minus the confidence) that may be left on how it acts.
+_SLIGHT: Final = 0.2
 #: How many suspects are listed.
 _LISTED: Final = 10
 
@@ -212,19 +210,28 @@ class Bisection:
         bad, good = self._book.arm(~self._none), self._book.arm(self._none)
         if bad.fails and good.passes and now.none <= _ENDS_PROVED:
             return None
-        broken = [self._book.refusals(each) >= _ATTEMPTS for each in (~self._none, self._none)]
-        tried = [self._book.tried(each) for each in (~self._none, self._none)]
-        if all(broken):
+        broken_bad, broken_good = (
+            self._book.refusals(each) >= _ATTEMPTS for each in (~self._none, self._none)
+        )
+        if broken_bad and broken_good:
             self._outcome = Outcome.INCONCLUSIVE
             return None
-        take_bad = not broken[0] and (
-            broken[1] or (not bad.fails and bool(good.passes)) or tried[0] <= tried[1]
-        )
-        if bad.fails and not good.passes and not broken[1]:
-            take_bad = False
+        if broken_bad or broken_good:
+            take_bad = broken_good
+        elif not (bad.builds and good.builds):
+            take_bad = self._book.tried(~self._none) <= self._book.tried(self._none)
+        else:
+            take_bad = self._tells_more(now)
         if take_bad:
             return _Next(bad=~self._none, phase=Phase.ENDS, purpose="the bad end: all factors are bad")
         return _Next(bad=self._none, phase=Phase.ENDS, purpose="the good end: all factors are good")
+
+    def _tells_more(self, now: Posterior) -> bool:
+        """Say whether a build of the bad end tells more than one of the good end, which must pass once."""
+        if not self._book.arm(self._none).passes:
+            return False
+        everything = np.ones(len(self._level.units), dtype=np.bool_)
+        return now.information(everything) >= now.information(~everything)
 
     def _settle(self, now: Posterior) -> Choice | None:
         """Return the next test; None if the turning unit of the level is known, and what follows was done."""
@@ -247,16 +254,19 @@ class Bisection:
 
     def _conclude(self, top: int, now: Posterior) -> bool:
         """Take the step that the kind of the turning unit asks for; say whether it is known."""
-        kinds = now.weights[:, top] / now.units[top]
-        sure = 1 - 2 * (1 - self._settings.confidence)
+        single, partner, other, both = (now.weights[:, top] / now.units[top]).tolist()
+        doubt = 1 - self._settings.confidence
+        slight = _SLIGHT * doubt
         unit, level = self._level.units[top], self._level
-        if kinds[PARTNER] + kinds[BOTH] >= sure:
+        if single + other <= slight:
             self._level = replace(level, fixed=(*level.fixed, unit), units=level.units[:top])
-        elif level.fixed and kinds[SINGLE] + kinds[OTHER] >= sure:
+        elif partner + both > slight:
+            return False
+        elif level.fixed:
             members = (*level.fixed, unit)
             self._set = MinimalSet(members=members, probability=float(now.units[top]))
-        elif not level.fixed and max(kinds[SINGLE], kinds[OTHER]) >= sure:
-            verdict = Outcome.CONFIRMED if kinds[SINGLE] >= sure else Outcome.SUFFICIENT_ONLY
+        elif other <= doubt or single <= slight:
+            verdict = Outcome.CONFIRMED if single > other else Outcome.SUFFICIENT_ONLY
             self._found(self._culprit((unit,), float(now.units[top]), verdict))
         else:
             return False
@@ -331,8 +341,8 @@ class Bisection:
     def _posterior_of(self, level: Level) -> Posterior:
         bad, failed = self._book.usable()
         kept, units = level.view(bad, self._book.stuck)
-        prior = [float(self._weights[list(unit)].sum()) for unit in level.units]
-        return posterior(units, failed[kept], prior, self._settings.rates)
+        first = [unit[0] for unit in level.units]
+        return posterior(units, failed[kept], self._weights[first], self._settings.rates)
 
     def _rates(self) -> tuple[float, float] | None:
         """Return the failure rates with and without the likeliest culprit, as far as they are known."""

@@ -87,8 +87,8 @@ class Casebook:
         refused = self._rows.refused(self.forcing.innocent)
         asked = np.array(refused, dtype=np.bool_).reshape(len(refused), len(self.names))
         return Terrain(
-            never=np.array([all(never[list(unit)]) for unit in level.units]),
-            always=np.array([any(always[list(unit)]) for unit in level.units]),
+            never=~has_units(~never[None, :], level.units)[0],
+            always=has_units(always[None, :], level.units)[0],
             refused=list(has_units(asked, level.units)),
         )
 

@@ -17,11 +17,17 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
     Floats = NDArray[np.float64]
 
-#: An end, or an arm of the confirmation, is preferred to a test that tells a little more: it says something to people as well.
-END_BONUS: Final = 1.3
+#: An arm of the confirmation is preferred to a test that tells a little more, and an end if it may be that no unit is at fault.
+END_BONUS: Final = 2.0
 ARM_BONUS: Final = 1.15
+#: It may be, if it is that probable.
+END_FROM: Final = 0.1
+#: A test that is no beginning of the order is preferred to one that tells a little more, where the check errs.
+DETOUR_BONUS: Final = 1.1
 #: An arm is worth looking at once its suspect is that probable.
 ARM_FROM: Final = 0.3
+#: A check that finds culprits at least so often, and errs at most so often, is taken as one that does not err.
+_STEADY: Final = (0.9, 0.1)
 #: How often a way round refused tests is looked for.
 _DETOURS: Final = 4
 
@@ -63,11 +69,13 @@ def arms(unit: int, count: int) -> tuple[Flags, Flags]:
 def choose(posterior: Posterior, terrain: Terrain, generator: np.random.Generator) -> Choice:
     """Return the build that is expected to tell most about the hypotheses."""
     best = _best_beginning(posterior, terrain)
-    if terrain.refused:
-        best = max([best, *_detours(posterior, terrain, generator)], key=_value)
     units = posterior.units
     top = int(units.argmax())
     ends = {0, len(units)}
+    if terrain.refused or (_errs(posterior) and int(best.build.sum()) not in ends):
+        # As telling by itself; but wrong answers show sooner if the light units are not the same in each test.
+        other = max(_detours(posterior, terrain, generator), key=_value)
+        best = other if other.information * DETOUR_BONUS >= best.information else best
     if units[top] < ARM_FROM or int(best.build.sum()) in ends:
         return best
     arm = best_arm(posterior, terrain, top)
@@ -86,7 +94,8 @@ def best_arm(posterior: Posterior, terrain: Terrain, unit: int) -> Choice:
 def _best_beginning(posterior: Posterior, terrain: Terrain) -> Choice:
     values = posterior.information_of_beginnings(terrain.never, terrain.always)
     count = len(values) - 1
-    values[[0, count]] *= END_BONUS
+    if posterior.none > END_FROM:
+        values[[0, count]] *= END_BONUS
     if terrain.refused:
         beginnings = np.tri(count + 1, count, -1, dtype=np.bool_)
         values = values * np.array([terrain.ease(build) for build in beginnings])
@@ -107,6 +116,12 @@ def _detours(posterior: Posterior, terrain: Terrain, generator: np.random.Genera
                 mass += units[unit]
         found.append(Choice(build=build, information=posterior.information(build) * terrain.ease(build)))
     return found
+
+
+def _errs(posterior: Posterior) -> bool:
+    """Say whether the check seems to err, under the likeliest hypothesis."""
+    at = np.unravel_index(int(posterior.weights.argmax()), posterior.weights.shape)
+    return bool(posterior.fails_with[at] < _STEADY[0] or posterior.fails_without[at] > _STEADY[1])
 
 
 def _value(choice: Choice) -> float:

@@ -64,6 +64,8 @@ class Forcing:
         """Return the groups of factors that move only together, each in rising order, by its first member."""
         refused = self._asked != self._bad
         suspects = np.flatnonzero((refused.sum(axis=0) >= _REFUSALS) & ~self.never & ~self.always)
+        if not len(suspects):
+            return []
         leader = list(range(refused.shape[1]))
         for factor in suspects.tolist():
             rows = refused[:, factor]

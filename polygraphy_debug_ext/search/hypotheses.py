@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from polygraphy_debug_ext.search.belief import evidence, predictive
+from polygraphy_debug_ext.search.belief import evidence, joint_evidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,25 +121,26 @@ def posterior(units: Flags, failed: Flags, prior: Sequence[float] | Floats, beli
     fails, passes = int(failed.sum()), int((~failed).sum())
     has = has_turning_unit(units)
     with_fails, with_passes = has[:, failed].sum(axis=1), has[:, ~failed].sum(axis=1)
-    other_fails, other_passes = fails - with_fails, passes - with_passes
+    having, others = (with_fails, with_passes), (fails - with_fails, passes - with_passes)
     share = np.log(np.asarray(prior, dtype=np.float64) / np.sum(prior)) + math.log(1 - belief.none)
     part = belief.interaction
     kinds = np.log([1 - 2.5 * part, part, part, part / 2])
     logs = kinds[:, None] + share[None, :]
-    logs = logs + evidence(belief.present, with_fails, with_passes)
-    logs += evidence(belief.absent, other_fails, other_passes)
+    seen = joint_evidence(belief, having, others)
+    logs = logs + seen
     # The first has nobody before it, the last nobody after it.
     logs[[PARTNER, BOTH], 0] = _NEVER
     logs[[OTHER, BOTH], -1] = _NEVER
     all_fails, all_passes = np.asarray(fails), np.asarray(passes)
-    none = math.log(belief.none) + float(evidence(belief.common, all_fails, all_passes))
+    common = float(evidence(belief.common, all_fails, all_passes))
+    none = math.log(belief.none) + common
     top = max(float(logs.max()), none)
     weights, weight_none = np.exp(logs - top), math.exp(none - top)
     total = float(weights.sum()) + weight_none
     return Posterior(
         weights=weights / total,
         none=weight_none / total,
-        fails_with=predictive(belief.present, with_fails, with_passes),
-        fails_without=predictive(belief.absent, other_fails, other_passes),
-        none_fails=float(predictive(belief.common, all_fails, all_passes)),
+        fails_with=np.exp(joint_evidence(belief, (with_fails + 1, with_passes), others) - seen),
+        fails_without=np.exp(joint_evidence(belief, having, (others[0] + 1, others[1])) - seen),
+        none_fails=math.exp(float(evidence(belief.common, all_fails + 1, all_passes)) - common),
     )
