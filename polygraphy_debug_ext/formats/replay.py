@@ -8,6 +8,7 @@ keys, which Polygraphy ignores: `kernel`, `time_ms`, `cache_key`, `witnesses` an
 
 from __future__ import annotations
 
+import contextlib
 import re
 import zlib
 from dataclasses import replace
@@ -34,9 +35,10 @@ from polygraphy_debug_ext.formats.writing import write_atomically
 from polygraphy_debug_ext.model import Assignment, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
+    from polygraphy_debug_ext.formats.replay_members import Scanned
     from polygraphy_debug_ext.formats.replay_records import Metadata, Rest
     from polygraphy_debug_ext.model import Tactic, TensorInfo
 
@@ -45,6 +47,9 @@ FORMAT_VERSION: Final = 1
 
 #: Caches seen take up to a few megabytes; with compiled code in them, some hundred.
 TIMING_CACHE_LIMIT: Final = 512 * 2**20
+
+#: Bytes of files that are read ahead, together and each.
+AHEAD_LIMIT: Final = 32 * 2**20
 
 _REMEDY: Final = "Remove the file, or record it again with --save-tactics."
 
@@ -74,16 +79,36 @@ class Loader:
 
     def __init__(self) -> None:
         self._members = Members()
+        self._ready: dict[Path, Assignment] = {}
 
-    def read(self, path: Path, data: bytes | None = None) -> Assignment:
-        """Read a replay file, or what was read of it.
+    def look_ahead(self, paths: Sequence[Path]) -> None:
+        """Read files that will be asked for, several at once, which is faster; what is no ordinary replay is left alone."""
+        found: dict[Path, bytes] = {}
+        for path in paths:
+            with contextlib.suppress(FormatError):
+                found[path] = read_text_bytes(path, limit=AHEAD_LIMIT)
+            if sum(map(len, found.values())) > AHEAD_LIMIT:
+                break
+        scanned = self._members.scan_all(list(found.values()))
+        assignments = {
+            path: None if each is None else _of_known_members(path, data, each)
+            for (path, data), each in zip(found.items(), scanned, strict=True)
+        }
+        self._ready = {path: each for path, each in assignments.items() if each is not None}
+
+    def ready(self, path: Path) -> Assignment | None:
+        """Return what looking ahead has read of a file, once."""
+        return self._ready.pop(path, None)
+
+    def read(self, path: Path) -> Assignment:
+        """Read a replay file.
 
         Raises:
             NotThisFormatError, FormatError: as the function `read`. A timing cache may be damaged unseen, if it is a string of JSON.
         """
-        if data is None:
-            data = read_text_bytes(path)
-        assignment = self._of_known_members(path, data)
+        data = read_text_bytes(path)
+        scanned = self._members.scan(data)
+        assignment = None if scanned is None else _of_known_members(path, data, scanned)
         if assignment is not None:
             return assignment
         # Whatever is wrong is named there.
@@ -93,19 +118,17 @@ class Loader:
         """Return the same assignment, from whatever source, with tactics that are the same objects as equal ones of others."""
         return replace(assignment, layers=self._members.interned(assignment.layers))
 
-    def _of_known_members(self, path: Path, data: bytes) -> Assignment | None:
-        scanned = self._members.scan(data)
-        if scanned is None:
+
+def _of_known_members(path: Path, data: bytes, scanned: Scanned) -> Assignment | None:
+    """Read what is not a layer; None if anything is wrong."""
+    try:
+        # What follows the layers is decoded as if nothing had been before it.
+        file = REST_DECODER.decode(b"{" + _COMMA.sub(b"", data[scanned.end :], count=1))
+        if file.replay is not msgspec.UNSET:
             return None
-        rest = data[scanned.end :]
-        try:
-            # What follows the layers is decoded as if nothing had been before it.
-            file = REST_DECODER.decode(b"{" + _COMMA.sub(b"", rest, count=1))
-            if file.replay is not msgspec.UNSET:
-                return None
-            return _assignment(path, file, scanned.layers, scanned.dialects)
-        except (msgspec.MsgspecError, RecursionError, FormatError, RecordError):
-            return None
+        return _assignment(path, file, scanned.layers, scanned.dialects)
+    except (msgspec.MsgspecError, RecursionError, FormatError, RecordError):
+        return None
 
 
 def _read_whole(path: Path, data: bytes, *, decode_cache: bool = True) -> Assignment:
