@@ -51,11 +51,9 @@ def network(tmp_path: Path) -> Path:
 def test_a_culprit_fails_the_job_and_is_named_in_every_report(network: Path) -> None:
     step = network / "step.md"
     step.write_text("before\n")
-    done = triage(
-        *(network, "convnet.onnx", "--fp16", "--", *LOOK, LAYER, KERNEL),
-        version="10.13",
-        GITHUB_STEP_SUMMARY=str(step),
-    )
+    check = [*LOOK, LAYER, KERNEL]
+    summary = {"GITHUB_STEP_SUMMARY": str(step)}
+    done = triage(network, "convnet.onnx", "--fp16", "--", *check, version="10.13", **summary)
     assert done.returncode == 10, done.stdout + done.stderr
     out = network / "triage"
     run = form.read(out / form.NAME).runs[-1]
