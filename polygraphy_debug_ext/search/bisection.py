@@ -34,7 +34,7 @@ from polygraphy_debug_ext.search.hypotheses import (
     Posterior,
     posterior,
 )
-from polygraphy_debug_ext.search.necessity import MinimalSet
+from polygraphy_debug_ext.search.necessity import MinimalSet, sequential
 from polygraphy_debug_ext.search.rows import Level
 from polygraphy_debug_ext.search.settings import Settings
 
@@ -58,6 +58,10 @@ _ATTEMPTS: Final = 4
 _NOTHING: Final = 1e-6
 #: The part of the doubt that is allowed of a named unit (one minus the confidence) that may be left on how it acts.
 _SLIGHT: Final = 0.2
+#: That sure must builds with a single culprit alone be, by themselves.
+_BORNE_OUT: Final = 0.9
+#: Failure rates with and without a culprit, before anything is known.
+_GUESS: Final = (0.9, 0.1)
 #: How many suspects are listed.
 _LISTED: Final = 10
 
@@ -250,7 +254,9 @@ class Bisection:
                 return Choice(build=build, information=1.0, arm=True)
         if self._conclude(top, now):
             return None
-        return best_arm(now, terrain, top)
+        if self._borne_out(top) or self._level.fixed:
+            return best_arm(now, terrain, top)
+        return Choice(build=both[0], information=1.0, arm=True)
 
     def _conclude(self, top: int, now: Posterior) -> bool:
         """Take the step that the kind of the turning unit asks for; say whether it is known."""
@@ -265,19 +271,25 @@ class Bisection:
         elif level.fixed:
             members = (*level.fixed, unit)
             self._set = MinimalSet(members=members, probability=float(now.units[top]))
-        elif other <= doubt or single <= slight:
+        elif self._borne_out(top) and (other <= doubt or single <= slight):
             verdict = Outcome.CONFIRMED if single > other else Outcome.SUFFICIENT_ONLY
             self._found(self._culprit((unit,), float(now.units[top]), verdict))
         else:
             return False
         return True
 
+    def _borne_out(self, top: int) -> bool:
+        """Say whether the builds with a unit alone speak against it by themselves: a prior must not do that alone."""
+        alone = self._level.factors(len(self._names), arms(top, len(self._level.units))[0])
+        (fails,) = sequential([self._book.arm(alone)], self._rates() or _GUESS, _BORNE_OUT)
+        return fails is True
+
     def _prove_set(self, suspect: MinimalSet) -> _Next | None:
         """Return the next build that the proof of a set needs; None once it is proved, or disproved."""
-        rates = self._rates() or (0.9, 0.1)
+        rates = self._rates() or _GUESS
         seen = [self._book.arm(asked) for asked in self._set_builds(suspect)]
         fresh = [self._book.arm(asked, fresh=True).builds > 0 for asked in self._set_builds(suspect)]
-        verdicts = suspect.verdicts(seen, rates, self._settings.confidence)
+        verdicts = sequential(seen, rates, self._settings.confidence)
         for asked, verdict, done in zip(self._set_builds(suspect), verdicts, fresh, strict=True):
             if verdict is None or not done:
                 if self._book.refusals(asked) >= _ATTEMPTS:

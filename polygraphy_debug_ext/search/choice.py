@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from polygraphy_debug_ext.search.hypotheses import SINGLE
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -28,6 +30,8 @@ DETOUR_BONUS: Final = 1.1
 ARM_FROM: Final = 0.3
 #: A check that finds culprits at least so often, and errs at most so often, is taken as one that does not err.
 _STEADY: Final = (0.9, 0.1)
+#: Units act alone, if that is so probable.
+_ALONE: Final = 0.9
 #: How often a way round refused tests is looked for.
 _DETOURS: Final = 4
 
@@ -119,7 +123,9 @@ def _detours(posterior: Posterior, terrain: Terrain, generator: np.random.Genera
 
 
 def _errs(posterior: Posterior) -> bool:
-    """Say whether the check seems to err, under the likeliest hypothesis."""
+    """Say whether the check seems to err, under the likeliest hypothesis, and only that: no unit acts with others."""
+    if float(posterior.weights[SINGLE].sum()) < _ALONE * float(posterior.weights.sum()):
+        return False
     at = np.unravel_index(int(posterior.weights.argmax()), posterior.weights.shape)
     return bool(posterior.fails_with[at] < _STEADY[0] or posterior.fails_without[at] > _STEADY[1])
 

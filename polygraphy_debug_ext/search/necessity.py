@@ -24,19 +24,19 @@ class MinimalSet:
     members: tuple[Unit, ...]
     probability: float
 
-    @staticmethod
-    def verdicts(arms: Sequence[Arm], rates: tuple[float, float], confidence: float) -> list[bool | None]:
-        """Say for each arm whether its builds fail like those with a culprit; None if it needs more builds.
 
-        Args:
-            arms: Builds seen.
-            rates: Failure rates of builds with the culprit, and without it.
-            confidence: One minus the error that is allowed, above 1/2.
-        """
-        present, absent = (min(max(rate, 1e-3), 1 - 1e-3) for rate in rates)
-        if present <= absent:
-            return [None for _ in arms]
-        on_fail, on_pass = math.log(present / absent), math.log((1 - present) / (1 - absent))
-        band = math.log(confidence / (1 - confidence))
-        ratios = [arm.fails * on_fail + arm.passes * on_pass for arm in arms]
-        return [None if abs(ratio) < band else ratio > 0 for ratio in ratios]
+def sequential(arms: Sequence[Arm], rates: tuple[float, float], confidence: float) -> list[bool | None]:
+    """Say for each arm whether its builds fail like those with a culprit; None if it needs more builds.
+
+    Args:
+        arms: Builds seen.
+        rates: Failure rates of builds with the culprit, and without it.
+        confidence: One minus the error that is allowed, above 1/2.
+    """
+    present, absent = (min(max(rate, 1e-3), 1 - 1e-3) for rate in rates)
+    if present <= absent:
+        return [None for _ in arms]
+    on_fail, on_pass = math.log(present / absent), math.log((1 - present) / (1 - absent))
+    band = math.log(confidence / (1 - confidence))
+    ratios = [arm.fails * on_fail + arm.passes * on_pass for arm in arms]
+    return [None if abs(ratio) < band else ratio > 0 for ratio in ratios]
