@@ -203,7 +203,9 @@ def _advice(isolation: Isolation) -> str | None:
             "The failure was not in the tactics that were recorded, or the check fails now and then on its own: run the check "
             "several times on one engine, or record more bad builds."
         )
-    if isolation.outcome is Outcome.GOOD_END_FAILS:
+    if isolation.outcome is Outcome.GOOD_END_FAILS or (
+        isolation.outcome is Outcome.NO_FACTOR and isolation.ends.good.fails > isolation.ends.good.passes
+    ):
         return "The good build passed by luck, or the check fails on its own: take another one with --good, or look at the check."
     if isolation.outcome is Outcome.INCONCLUSIVE:
         return "Go on with --resume and a larger --max-builds, or take another pair of builds."
