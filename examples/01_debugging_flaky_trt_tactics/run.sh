@@ -51,3 +51,4 @@ echo '=== An engine without it'
 show polygraphy-trt-sim "${fault[@]}" -- polygraphy debug build convnet.onnx --fp16 --avoid-tactics avoid.json \
     --save-tactics replay.json --artifacts replay.json --artifacts-dir shipped --until=good \
     --check polygraphy run polygraphy_debug.engine --trt --load-outputs golden_convnet.json --atol 0.02
+show polygraphy-trt-sim -- polygraphy debug convert-tactics shipped/good/replay_*.json -o tactics.cache
