@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from polygraphy.tools.args import (
-    DataLoaderArgs,
-    ModelArgs,
-    OnnxInferShapesArgs,
-    OnnxLoadArgs,
-    TrtConfigArgs,
-    TrtLoadEngineBytesArgs,
-    TrtLoadNetworkArgs,
-    TrtLoadPluginsArgs,
-    TrtOnnxFlagArgs,
-    TrtSaveEngineBytesArgs,
-)
 from polygraphy.tools.args.base import BaseArgs
 from polygraphy.tools.base import Tool
 from polygraphy.tools.debug.subtool.iterative_debug_args import ArtifactSortArgs, CheckCmdArgs
 
+from polygraphy_debug_ext.cli.groups import builder_groups
 from polygraphy_debug_ext.cli.iteration_options import IterationArgs
 from polygraphy_debug_ext.cli.trial_options import TrialArgs
 
@@ -127,16 +116,7 @@ class BisectTactics(Tool):  # type: ignore[misc]  # Polygraphy has no types
             ),
             TrialArgs(),
             BisectionArgs(),
-            ModelArgs(model_opt_required=True, input_shapes_opt_name=False),
-            OnnxInferShapesArgs(),
-            OnnxLoadArgs(outputs_opt_prefix=False),
-            DataLoaderArgs(),
-            TrtConfigArgs(precision_constraints_default=None),
-            TrtLoadPluginsArgs(),
-            TrtOnnxFlagArgs(),
-            TrtLoadNetworkArgs(),
-            TrtLoadEngineBytesArgs(),
-            TrtSaveEngineBytesArgs(output_opt=False),
+            *builder_groups(),
         ]
 
     def show_start_end_logging_impl(self, args: argparse.Namespace) -> bool:

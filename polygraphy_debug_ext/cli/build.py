@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from polygraphy.tools.args import (
-    DataLoaderArgs,
-    ModelArgs,
-    OnnxInferShapesArgs,
-    OnnxLoadArgs,
-    TrtConfigArgs,
-    TrtLoadEngineBytesArgs,
-    TrtLoadNetworkArgs,
-    TrtLoadPluginsArgs,
-    TrtOnnxFlagArgs,
-    TrtSaveEngineBytesArgs,
-)
 from polygraphy.tools.base import Tool
 from polygraphy.tools.debug.subtool.iterative_debug_args import ArtifactSortArgs, CheckCmdArgs
 
+from polygraphy_debug_ext.cli.groups import builder_groups
 from polygraphy_debug_ext.cli.iteration_options import IterationArgs
 from polygraphy_debug_ext.cli.trial_options import TrialArgs
 
@@ -78,16 +67,7 @@ class Build(Tool):  # type: ignore[misc]  # Polygraphy has no types
                 iter_art_opt_default="polygraphy_debug.engine", allow_until_opt=True, allow_debug_replay=False
             ),
             TrialArgs(),
-            ModelArgs(model_opt_required=True, input_shapes_opt_name=False),
-            OnnxInferShapesArgs(),
-            OnnxLoadArgs(outputs_opt_prefix=False),
-            DataLoaderArgs(),
-            TrtConfigArgs(precision_constraints_default=None),
-            TrtLoadPluginsArgs(),
-            TrtOnnxFlagArgs(),
-            TrtLoadNetworkArgs(),
-            TrtLoadEngineBytesArgs(),
-            TrtSaveEngineBytesArgs(output_opt=False),
+            *builder_groups(),
         ]
 
     def show_start_end_logging_impl(self, args: argparse.Namespace) -> bool:
