@@ -205,9 +205,16 @@ class Bisection:
         bad = self._level.factors(len(self._names), choice.build)
         if choice.arm:
             return _Next(
-                bad=bad, phase=Phase.CONFIRMATION, purpose=self._purpose(bad, Phase.CONFIRMATION), fresh=True
+                bad=bad,
+                phase=Phase.CONFIRMATION,
+                purpose=self._book.purpose(self._book.flagged(self._removed()), bad, Phase.CONFIRMATION),
+                fresh=True,
             )
-        return _Next(bad=bad, phase=Phase.SEARCH, purpose=self._purpose(bad, Phase.SEARCH))
+        return _Next(
+            bad=bad,
+            phase=Phase.SEARCH,
+            purpose=self._book.purpose(self._book.flagged(self._removed()), bad, Phase.SEARCH),
+        )
 
     def _prove_ends(self, now: Posterior) -> _Next | None:
         """Return a build of an end; None once both are proved."""
@@ -301,7 +308,9 @@ class Bisection:
                 return _Next(
                     bad=asked,
                     phase=Phase.CONFIRMATION,
-                    purpose=self._purpose(asked, Phase.CONFIRMATION),
+                    purpose=self._book.purpose(
+                        self._book.flagged(self._removed()), asked, Phase.CONFIRMATION
+                    ),
                     fresh=True,
                 )
         inside, outside, *lacking = verdicts
@@ -348,8 +357,6 @@ class Bisection:
         else:
             self._outcome = Outcome.NO_FACTOR
 
-    # What the steps look at.
-
     def _posterior_of(self, level: Level) -> Posterior:
         bad, failed = self._book.usable()
         kept, units = level.view(bad, self._book.stuck)
@@ -357,12 +364,7 @@ class Bisection:
         return posterior(units, failed[kept], self._weights[first], self._settings.rates)
 
     def _rates(self) -> tuple[float, float] | None:
-        """Return the failure rates with and without the likeliest culprit, as far as they are known."""
-        now = self._posterior
-        if now is None:
-            return None
-        kind, unit = np.unravel_index(int(now.weights.argmax()), now.weights.shape)
-        return float(now.fails_with[kind, unit]), float(now.fails_without[kind, unit])
+        return None if self._posterior is None else self._posterior.rates
 
     def _culprit(self, members: tuple[Unit, ...], probability: float, verdict: Outcome) -> Culprit:
         builds = self._set_builds(MinimalSet(members=members, probability=probability))
@@ -377,12 +379,8 @@ class Bisection:
         )
 
     def _set_builds(self, suspect: MinimalSet) -> list[Flags]:
-        """Return what is asked for in the arms of a set: it alone, all but it, it without one member each."""
-        removed = self._removed()
-        everything = frozenset(range(len(self._names)))
-        whole = frozenset(factor for unit in suspect.members for factor in unit)
-        lacking = [whole - frozenset(unit) for unit in suspect.members] if len(suspect.members) > 1 else []
-        return [self._book.flagged(each) for each in (whole, everything - removed - whole, *lacking)]
+        everything = frozenset(range(len(self._names))) - self._removed()
+        return [self._book.flagged(each) for each in suspect.builds(everything)]
 
     def _removed(self) -> frozenset[int]:
         return frozenset().union(*(self._book.numbers(culprit.factors) for culprit in self._culprits))
@@ -396,18 +394,6 @@ class Bisection:
             for place in np.lexsort((np.arange(len(units)), -units))[:_LISTED]
         )
 
-    # Names and numbers.
-
     def _units(self, factors: Sequence[int] | range) -> tuple[Unit, ...]:
         wanted = set(factors)
         return tuple((int(index),) for index in self._order if int(index) in wanted)
-
-    def _purpose(self, bad: Flags, phase: Phase) -> str:
-        count, removed = int(bad.sum()), len(self._removed())
-        missing = len(self._names) - removed - count
-        if count == 1 and phase is Phase.CONFIRMATION:
-            return f"{phase.value}: {self._names[int(bad.argmax())]} alone is bad"
-        if missing == 1 and phase is Phase.CONFIRMATION:
-            left = ~bad & ~self._book.flagged(self._removed())
-            return f"{phase.value}: all but {self._names[int(left.argmax())]} are bad"
-        return f"{phase.value}: {count} of {len(self._names)} factors are bad"

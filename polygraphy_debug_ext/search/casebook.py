@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polygraphy_debug_ext.model import Verdict
+from polygraphy_debug_ext.model.isolation import Phase
 from polygraphy_debug_ext.search.choice import Terrain
 from polygraphy_debug_ext.search.forcing import Forcing
 from polygraphy_debug_ext.search.rows import Row, Rows, has_units
@@ -124,3 +125,13 @@ class Casebook:
     def unit_names(self, unit: Unit) -> tuple[str, ...]:
         """Return the names of the factors of a unit."""
         return tuple(self.names[index] for index in unit)
+
+    def purpose(self, removed: Flags, bad: Flags, phase: Phase) -> str:
+        """Say to people what a build is for. `removed` are factors that were found, and stay good."""
+        count = int(bad.sum())
+        if count == 1 and phase is Phase.CONFIRMATION:
+            return f"{phase.value}: {self.names[int(bad.argmax())]} alone is bad"
+        left = ~bad & ~removed
+        if int(left.sum()) == 1 and phase is Phase.CONFIRMATION:
+            return f"{phase.value}: all but {self.names[int(left.argmax())]} are bad"
+        return f"{phase.value}: {count} of {len(self.names)} factors are bad"

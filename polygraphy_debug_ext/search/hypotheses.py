@@ -81,6 +81,12 @@ class Posterior:
         total: Floats = self.weights.sum(axis=0)
         return total
 
+    @property
+    def rates(self) -> tuple[float, float]:
+        """The failure rates with and without the likeliest culprit, as far as they are known."""
+        kind, unit = np.unravel_index(int(self.weights.argmax()), self.weights.shape)
+        return float(self.fails_with[kind, unit]), float(self.fails_without[kind, unit])
+
     def information(self, build: Flags) -> float:
         """Return what a build with these units is expected to tell about the hypotheses, in nats."""
         has = has_turning_unit(build[None, :])[:, 0]

@@ -24,6 +24,12 @@ class MinimalSet:
     members: tuple[Unit, ...]
     probability: float
 
+    def builds(self, everything: frozenset[int]) -> list[frozenset[int]]:
+        """Return the factors that are bad in the arms of a set: it alone, all but it, it without one member each."""
+        whole = frozenset(factor for unit in self.members for factor in unit)
+        lacking = [whole - frozenset(unit) for unit in self.members] if len(self.members) > 1 else []
+        return [whole, everything - whole, *lacking]
+
 
 def sequential(arms: Sequence[Arm], rates: tuple[float, float], confidence: float) -> list[bool | None]:
     """Say for each arm whether its builds fail like those with a culprit; None if it needs more builds.
