@@ -6,7 +6,6 @@ files, with one stamp in their names (`replay_12-02-26_10-00-00_N3.json`): they 
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 from collections import Counter
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
 
 #: Damaged files that are named one by one; the rest is counted.
 _NAMED: Final = 10
-
-#: Trials whose files are read at once.
-_AHEAD: Final = 8
 
 _BEST: Final = tuple(Kind)
 
@@ -88,13 +84,8 @@ class Reader:
             yield from self._taken(self._contents(place))
             return
         damaged: list[FormatError] = []
-        trials = _trials(place)
-        while batch := list(itertools.islice(trials, _AHEAD)):
-            if self._loader is not None:
-                # The name only tells what is worth a try; what a file is, its content says.
-                self._loader.look_ahead([path for trial in batch for path in trial if path.suffix == ".json"])
-            for trial in batch:
-                yield from self._of_trial(trial, damaged)
+        for trial in _trials(place):
+            yield from self._of_trial(trial, damaged)
         if damaged:
             raise _all_of(place, damaged)
 
@@ -147,7 +138,8 @@ class Reader:
                 self.skipped += (Skipped(path=each.path, reason=reason) for reason in reasons)
 
     def _contents(self, path: Path) -> Contents:
-        ready = None if self._loader is None else self._loader.ready(path)
+        # The name only tells what is worth a try; what a file is, its content says.
+        ready = self._loader.ordinary(path) if self._loader is not None and path.suffix == ".json" else None
         if ready is not None:
             return Contents(path=path, kind=Kind.REPLAY, assignments=(ready,))
         return contents(path, self._read_replay, self._read_engine)

@@ -8,7 +8,6 @@ keys, which Polygraphy ignores: `kernel`, `time_ms`, `cache_key`, `witnesses` an
 
 from __future__ import annotations
 
-import contextlib
 import re
 import zlib
 from dataclasses import replace
@@ -35,7 +34,7 @@ from polygraphy_debug_ext.formats.writing import write_atomically
 from polygraphy_debug_ext.model import Assignment, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from polygraphy_debug_ext.formats.replay_members import Scanned
@@ -47,9 +46,6 @@ FORMAT_VERSION: Final = 1
 
 #: Caches seen take up to a few megabytes; with compiled code in them, some hundred.
 TIMING_CACHE_LIMIT: Final = 512 * 2**20
-
-#: Bytes of files that are read ahead, together and each.
-AHEAD_LIMIT: Final = 32 * 2**20
 
 _REMEDY: Final = "Remove the file, or record it again with --save-tactics."
 
@@ -79,26 +75,13 @@ class Loader:
 
     def __init__(self) -> None:
         self._members = Members()
-        self._ready: dict[Path, Assignment] = {}
 
-    def look_ahead(self, paths: Sequence[Path]) -> None:
-        """Read files that will be asked for, several at once, which is faster; what is no ordinary replay is left alone."""
-        found: dict[Path, bytes] = {}
-        for path in paths:
-            with contextlib.suppress(FormatError):
-                found[path] = read_text_bytes(path, limit=AHEAD_LIMIT)
-            if sum(map(len, found.values())) > AHEAD_LIMIT:
-                break
-        scanned = self._members.scan_all(list(found.values()))
-        assignments = {
-            path: None if each is None else _of_known_members(path, data, each)
-            for (path, data), each in zip(found.items(), scanned, strict=True)
-        }
-        self._ready = {path: each for path, each in assignments.items() if each is not None}
-
-    def ready(self, path: Path) -> Assignment | None:
-        """Return what looking ahead has read of a file, once."""
-        return self._ready.pop(path, None)
+    def ordinary(self, path: Path) -> Assignment | None:
+        """Read a file in one go if it is an ordinary replay; None if it is anything else, or cannot be read."""
+        try:
+            return self._scanned(path, read_text_bytes(path))
+        except FormatError:
+            return None
 
     def read(self, path: Path) -> Assignment:
         """Read a replay file.
@@ -107,12 +90,15 @@ class Loader:
             NotThisFormatError, FormatError: as the function `read`. A timing cache may be damaged unseen, if it is a string of JSON.
         """
         data = read_text_bytes(path)
-        scanned = self._members.scan(data)
-        assignment = None if scanned is None else _of_known_members(path, data, scanned)
+        assignment = self._scanned(path, data)
         if assignment is not None:
             return assignment
         # Whatever is wrong is named there.
         return self.interned(_read_whole(path, data, decode_cache=False))
+
+    def _scanned(self, path: Path, data: bytes) -> Assignment | None:
+        scanned = self._members.scan(data)
+        return None if scanned is None else _of_known_members(path, data, scanned)
 
     def interned(self, assignment: Assignment) -> Assignment:
         """Return the same assignment, from whatever source, with tactics that are the same objects as equal ones of others."""
