@@ -47,7 +47,8 @@ _ID: Final = re.compile(rb"(0x[0-9a-fA-F]{1,16}|-?\d{1,20})(?=,|\s*$)")
 _TIMED_RUNNER: Final = re.compile(r"Timing Runner: (.*) \(([^()\[\]]+)(?:\[0x[0-9a-fA-F]+\])?\)$")
 _SKIPPED: Final = re.compile(r"Skipping tactic ?(0x[0-9a-fA-F]{1,16}|-?\d{1,20}) due to (?:exception )?(.*)$")
 _NAMED_TACTIC: Final = re.compile(rb"Tactic: (0x[0-9a-fA-F]{1,16}|-?\d{1,20})(?=\s|$)")
-_KERNEL: Final = re.compile(rb"Tactic Name: (.{1,512} Tactic: \S{1,24})")
+_NAME: Final = b"Tactic Name: "
+_KERNEL: Final = re.compile(_NAME + rb"(.{1,512} Tactic: \S{1,24})")
 _TIMED: Final = re.compile(rb"Tactic: (?:0x[0-9a-fA-F]{1,16}|-?\d{1,20}) Time:")
 _VERSION: Final = re.compile(rb"TensorRT v(?:ersion: )?(\d{1,6}(?:\.\d{1,6}){0,4})")
 _MODULE: Final = re.compile(rb"Loaded Module: tensorrt\w* +\| Version: (\d{1,6}(?:\.\d{1,6}){1,4})")
@@ -158,7 +159,8 @@ def is_timed(text: bytes, start: int, end: int) -> bool:
 
 def kernels(text: bytes) -> set[bytes]:
     """Return what lines that name a kernel say, for `kernel`: one text instead of two is faster to find and to compare."""
-    return set(_KERNEL.findall(text))
+    # A pattern is slow to find that there is none.
+    return set(_KERNEL.findall(text)) if _NAME in text else set()
 
 
 def kernel(written: bytes) -> tuple[str, int] | None:

@@ -254,14 +254,17 @@ class Scanner:
             # Tables follow each other closely: mostly there is nothing to catch up with.
             if self._build.finished or any(text.find(mark, self._caught_up, at) >= 0 for mark in _PLACES):
                 self._evidence(at)
-            self._caught_up = at
-            self._take_table(
+            # Nothing is timed within a table.
+            self._caught_up = self._take_table(
                 _Table(op=text[at:end], graph=self._build.timing, combination=self._combination), end
             )
         return end
 
-    def _take_table(self, table: _Table, start: int) -> None:
-        """Take the rows from `start`, and the choice among them, if it was printed; a table may go on in the next chunk."""
+    def _take_table(self, table: _Table, start: int) -> int:
+        """Take the rows from `start`, and the choice among them, if it was printed; a table may go on in the next chunk.
+
+        Return where the choice is, or `start`.
+        """
         text = self._text
         number = bisect_left(self._bounds, start)
         bound = self._bounds[number] if number < len(self._bounds) else len(text)
@@ -271,8 +274,10 @@ class Scanner:
             picks = self._build.picks
             picks.add(table.graph, table.combination, table.op, PickLines.of(table.rows + rows, choice))
             self._table = None
-        elif bound == len(text) and len(table.rows) + bound - start < _TABLE_LIMIT:
+            return at
+        if bound == len(text) and len(table.rows) + bound - start < _TABLE_LIMIT:
             self._table = replace(table, rows=table.rows + text[start:])
+        return start
 
     def _begin_list(self, at: int, end: int) -> int:
         if self._text[at + len(lines.LIST) : end].strip():
