@@ -41,6 +41,7 @@ class Evidence:
             FormatError: if a file is damaged.
         """
         before, skipped = Counter(self._reader.kinds), len(self._reader.skipped)
+        unnamed = Counter(self._reader.unnamed)
         for each in self._reader.records(place) if place.exists() else ():
             G_LOGGER.verbose(
                 lambda each=each: f"{each.origin}: {each.source.value}, {len(each.layers)} layers"
@@ -53,6 +54,7 @@ class Evidence:
             place=str(place),
             kinds=tuple(sorted((self._reader.kinds - before).items())),
             skipped=tuple((_relative(each, place), each.reason) for each in self._reader.skipped[skipped:]),
+            unnamed=tuple((self._reader.unnamed - unnamed).most_common()),
         )
 
 

@@ -42,7 +42,7 @@ def _convert(inputs: Sequence[str], output: Path, kind: str | None) -> int:
         if not place.exists():
             raise UsageError(f"{place}: no such file or directory", "Check the path.")
         assignments.extend(reader.records(place))
-    say(skipped("Input", [(str(each.path), each.reason) for each in reader.skipped]))
+    say(skipped("Input", [(str(each.path), each.reason) for each in reader.skipped], reader.unnamed))
     for each, number in sorted(reader.kinds.items()):
         G_LOGGER.info(f"Read {count(number, each)}")
     if not assignments:

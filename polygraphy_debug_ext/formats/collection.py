@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 #: Damaged files that are named one by one; the rest is counted.
 _NAMED: Final = 10
 
+#: Files of one place left out that are named one by one, and reasons that the rest is counted by.
+_SKIPPED_NAMED: Final = 1000
+_REASONS: Final = 100
+
 _BEST: Final = tuple(Kind)
 
 #: Bytes that tell text from an engine.
@@ -51,11 +55,36 @@ class Collection:
     skipped: tuple[Skipped, ...] = ()
 
 
+class _Damaged:
+    """Files that cannot be used: the first ones, and how many they are."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._first: list[FormatError] = []
+
+    def add(self, error: FormatError) -> None:
+        """Take what is wrong with a file; its traceback would keep what was read of it."""
+        self.number += 1
+        if len(self._first) < _NAMED:
+            self._first.append(FormatError(error.path, error.reason, error.remedy))
+
+    def error(self, place: Path) -> FormatError:
+        """Return one error for all of them."""
+        if self.number == 1:
+            return self._first[0]
+        lines = [f"{Path(str(error.path)).relative_to(place)}: {error.reason}" for error in self._first]
+        if self.number > _NAMED:
+            lines.append(f"and {self.number - _NAMED} more")
+        problem = "\n    ".join([f"{self.number} files cannot be used", *lines])
+        return FormatError(place, problem, self._first[0].remedy)
+
+
 class Reader:
     """Reads any number of places. Equal tactics become one object, across files and places.
 
-    `kinds` counts the builds by what they were read from, `skipped` has what was left out; both grow while `records` is
-    gone through.
+    `kinds` counts the builds by what they were read from, `skipped` has what was left out: up to 1000 files of a place, of the
+    rest `unnamed` counts the reasons, so that a million files that are something else take no memory. All grow while `records`
+    is gone through.
 
     Args:
         whole: Keep what differs from build to build and is not compared, `time_ms` and `timing_cache`. That takes longer, and
@@ -66,6 +95,8 @@ class Reader:
     def __init__(self, *, whole: bool = False, engine: Read | None = None) -> None:
         self.kinds: Counter[str] = Counter()
         self.skipped: list[Skipped] = []
+        self.unnamed: Counter[str] = Counter()
+        self._skipped_limit = _SKIPPED_NAMED
         self._loader = None if whole else replay.Loader()
         self._read_replay = replay.read if self._loader is None else self._loader.read
         self._read_engine = engine
@@ -80,16 +111,17 @@ class Reader:
                 at the end, and names them all: what they held is evidence, so that going on without them could blame an
                 innocent tactic.
         """
+        self._skipped_limit = len(self.skipped) + _SKIPPED_NAMED
         if not place.is_dir():
             yield from self._taken(self._contents(place))
             return
-        damaged: list[FormatError] = []
+        damaged = _Damaged()
         for trial in _trials(place):
             yield from self._of_trial(trial, damaged)
-        if damaged:
-            raise _all_of(place, damaged)
+        if damaged.number:
+            raise damaged.error(place)
 
-    def _of_trial(self, paths: Sequence[Path], damaged: list[FormatError]) -> Iterator[Assignment]:
+    def _of_trial(self, paths: Sequence[Path], damaged: _Damaged) -> Iterator[Assignment]:
         """Read what one trial left, or one file that stands for itself."""
         found: list[Contents] = []
         binary: list[Path] = []
@@ -104,13 +136,14 @@ class Reader:
                 else:
                     found.append(self._contents(path))
             except NotThisFormatError as error:
-                self.skipped.append(Skipped(path=path, reason=error.reason))
+                self._leave_out(path, error.reason)
             except FormatError as error:
-                damaged.append(error)
+                damaged.add(error)
         if any(each.assignments for each in found):
             # To load an engine takes TensorRT, and time.
             reason = "an engine, whose tactics are told by another file of its trial"
-            self.skipped += (Skipped(path=path, reason=reason) for path in binary)
+            for path in binary:
+                self._leave_out(path, reason)
         else:
             found += self._engines(binary)
         if found and _STAMP.search(paths[0].name):
@@ -119,12 +152,19 @@ class Reader:
         for each in found:
             yield from self._taken(each)
 
+    def _leave_out(self, path: Path, reason: str) -> None:
+        if len(self.skipped) < self._skipped_limit:
+            self.skipped.append(Skipped(path=path, reason=reason))
+        else:
+            is_known = reason in self.unnamed or len(self.unnamed) < _REASONS
+            self.unnamed[reason if is_known else "other reasons"] += 1
+
     def _engines(self, paths: Sequence[Path]) -> Iterator[Contents]:
         for path in paths:
             try:
                 yield self._contents(path)
             except FormatError as error:
-                self.skipped.append(Skipped(path=path, reason=error.reason))
+                self._leave_out(path, error.reason)
 
     def _best(self, found: Sequence[Contents]) -> Iterator[Assignment]:
         """Take what tells most of the one build that they are about; of a log, to which a run that went on was added, the last."""
@@ -135,7 +175,8 @@ class Reader:
             else:
                 reason = f"tells of the same build as {best.path.name} ({best.kind.value})"
                 reasons = [*each.left_out, *([reason] if each.assignments else [])]
-                self.skipped += (Skipped(path=each.path, reason=reason) for reason in reasons)
+                for reason in reasons:
+                    self._leave_out(each.path, reason)
 
     def _contents(self, path: Path) -> Contents:
         # The name only tells what is worth a try; what a file is, its content says.
@@ -145,7 +186,8 @@ class Reader:
         return contents(path, self._read_replay, self._read_engine)
 
     def _taken(self, found: Contents) -> Iterator[Assignment]:
-        self.skipped += (Skipped(path=found.path, reason=reason) for reason in found.left_out)
+        for reason in found.left_out:
+            self._leave_out(found.path, reason)
         for assignment in found.assignments:
             self.kinds[found.kind.value] += 1
             # Replays come with tactics that are shared already.
@@ -173,11 +215,16 @@ def _trials(directory: Path) -> Iterator[list[Path]]:
         parent = pending.pop()
         names, directories = _listed(parent)
         pending += (parent / name for name in reversed(directories))
-        trials: dict[str, list[Path]] = {}
+        stamps: dict[str, list[str]] = {}
+        for name in names:
+            if stamp := _STAMP.search(name):
+                stamps.setdefault(stamp[1], []).append(name)
+        # Of files that stand for themselves there may be millions: nothing but their names is kept.
         for name in names:
             stamp = _STAMP.search(name)
-            trials.setdefault(stamp[1] if stamp else f"/{name}", []).append(parent / name)
-        yield from trials.values()
+            together = stamps.pop(stamp[1], []) if stamp else [name]
+            if together:
+                yield [parent / each for each in together]
 
 
 def _listed(directory: Path) -> tuple[list[str], list[str]]:
@@ -198,15 +245,3 @@ def _listed(directory: Path) -> tuple[list[str], list[str]]:
             directory, f"cannot be read ({error.strerror})", "Check the path and its permissions."
         ) from error
     return sorted(names), sorted(directories)
-
-
-def _all_of(place: Path, damaged: Sequence[FormatError]) -> FormatError:
-    """Return one error for all damaged files."""
-    if len(damaged) == 1:
-        return damaged[0]
-    lines = [f"{Path(str(error.path)).relative_to(place)}: {error.reason}" for error in damaged[:_NAMED]]
-    if len(damaged) > _NAMED:
-        lines.append(f"and {len(damaged) - _NAMED} more")
-    return FormatError(
-        place, "\n    ".join([f"{len(damaged)} files cannot be used", *lines]), damaged[0].remedy
-    )

@@ -53,11 +53,12 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """The good or the bad builds: `place` where they were looked for, `kinds` of files that were recognised (with their number), `skipped` files (with the reason)."""
+    """The good or the bad builds: `place` where they were looked for, `kinds` of files that were recognised (with their number), `skipped` files (with the reason), of further ones the reasons (`unnamed`, with their number)."""
 
     place: str
     kinds: tuple[tuple[str, int], ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
+    unnamed: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,11 +48,14 @@ def render(document: Document) -> str:
 
 
 def _side(side: Side) -> dict[str, Any]:
-    return {
+    content: dict[str, Any] = {
         "place": side.place,
         "kinds": dict(side.kinds),
         "left_out": [{"file": file, "reason": reason} for file, reason in side.skipped],
     }
+    if side.unnamed:
+        content["left_out_unnamed"] = dict(side.unnamed)
+    return content
 
 
 def _group(group: Group, top: int | None) -> dict[str, Any]:

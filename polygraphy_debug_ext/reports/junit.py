@@ -122,6 +122,11 @@ def _warnings(document: Document) -> str:
         for side in sides
         for file, reason in side.skipped
     ]
+    skipped += [
+        printable(f"{side.place}: left out {number} more: {reason}")
+        for side in sides
+        for reason, number in side.unnamed
+    ]
     return "\n".join([*skipped, *map(printable, document.complaints)])
 
 

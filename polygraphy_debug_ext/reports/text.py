@@ -51,7 +51,7 @@ def render(document: Document, root: str = "", screen: Screen | None = None) -> 
 def about_the_files(document: Document, root: str = "") -> Iterator[Line]:
     """Yield what was left out, what does not fit the journal, and what was recognised if it is not only replays."""
     for side in (document.good, document.bad):
-        yield from skipped(side.place, list(side.skipped))
+        yield from skipped(side.place, list(side.skipped), dict(side.unnamed))
     # Of one environment, the answer says how many trials are unresolved.
     yield from journal_lines(
         root, document.complaints, document.unresolved if len(document.groups) > 1 else 0
