@@ -6,6 +6,8 @@ the planted tactic is among the suspects if a good and a bad build were made, an
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
 import subprocess
 import sys
@@ -20,6 +22,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from filelock import FileLock
 from onnx import TensorProto, helper, numpy_helper
 
 from polygraphy_debug_ext.analysis import rank
@@ -104,8 +107,15 @@ def save_attention(path: Path) -> None:
     save(path, nodes, {"x": [1, 16, 32], "y": [1, 16, 32]}, weights(wq=(32, 32), wk=(32, 32), wv=(32, 32)))
 
 
-@cache
-def hunting_ground(root: Path) -> Path:
+@contextlib.contextmanager
+def once(mark: Path) -> Iterator[bool]:
+    """Whether something is still to be done; processes that run tests side by side do it once."""
+    with FileLock(f"{mark}.lock"):
+        yield not mark.exists()
+        mark.touch()
+
+
+def make_networks(root: Path) -> None:
     """Make the three networks, with an input and the right output of each."""
     subprocess.run([sys.executable, str(EXAMPLE / "make_models.py"), str(root)], check=True)
     save_residual(root / "residual.onnx")
@@ -116,7 +126,6 @@ def hunting_ground(root: Path) -> Path:
         image = np.random.default_rng(3).standard_normal(end.shape).astype(np.float32)
         np.save(root / f"{name}_in.npy", image)
         np.save(root / f"{name}_out.npy", session.run(None, {end.name: image})[0])
-    return root
 
 
 def build(
@@ -148,13 +157,20 @@ def build(
 
 @pytest.fixture(scope="module")
 def ground(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return hunting_ground(tmp_path_factory.mktemp("hunting"))
+    # The directories of all processes that run tests lie beside each other.
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "hunting"
+    root.mkdir(exist_ok=True)
+    with once(root / "networks") as to_do:
+        if to_do:
+            make_networks(root)
+    return root
 
 
 @pytest.fixture(scope="module")
 def servers(ground: Path) -> Iterator[dict[str, Path]]:
     """The sockets of processes that judge engines, by version."""
-    sockets = {version: ground / f"{version}.socket" for version in VERSIONS}
+    sockets = {version: ground / f"{version}_{os.getpid()}.socket" for version in VERSIONS}
     script = [sys.executable, str(HUNTING / "engine_server.py")]
     processes = [
         subprocess.Popen([*SIMULATOR, "--trt", version, "--", *script, str(path)])
@@ -177,7 +193,9 @@ def servers(ground: Path) -> Iterator[dict[str, Path]]:
 def chosen(root: Path, version: str, network: str) -> Counter[tuple[str, str]]:
     """How often each kernel is chosen at each layer, in 30 builds without a fault."""
     directory = f"{network}_{version}_dry"
-    build(root, network, directory, ["--trt", version, "--seed", "99"], 30, ["true"])
+    with once(root / f"{directory}_done") as to_do:
+        if to_do:
+            build(root, network, directory, ["--trt", version, "--seed", "99"], 30, ["true"])
     found = collect(root / directory / "good").assignments
     assert len(found) == 30
     return Counter(
