@@ -183,7 +183,7 @@ def layer_with(**changes: object) -> bytes:
         ),
         (b'{"replay": [], "polygraphy_class": "TacticReplayData"}', "replay: Expected 'object', got 'array'"),
         (b'{"replay": {"conv1" 1}}', r"damaged tactic replay \(line 1, column 21: expected ':'\)"),
-        (b'{"replay": {"conv1": ' + b"[" * 100_000, "nested too deeply"),
+        (b'{"replay": {"conv1": ' + b"[" * 2_000_000, "nested too deeply"),
         (b'{"replay": {"conv\xff": 1}}', "damaged tactic replay"),
         (b"", "empty"),
         (
