@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from polygraphy.logger import G_LOGGER
 
-from polygraphy_debug_ext.cli import avoid_list
 from polygraphy_debug_ext.cli.comparison import Evidence, answer
 from polygraphy_debug_ext.cli.front_door import STATUS_ERROR, guarded, say, whoever_reads
 from polygraphy_debug_ext.errors import FormatError, UsageError
@@ -77,6 +76,8 @@ def _compare(args: argparse.Namespace, output: TextIO) -> int:
     with whoever_reads(output):
         _tell(args, document, used, output)
     if args.save_avoid:
+        from polygraphy_debug_ext.cli import avoid_list  # noqa: PLC0415 - seldom wanted, and takes its time
+
         avoid_list.save(
             Path(args.save_avoid), avoid_list.of_answers(group.answer for group in document.groups)
         )
