@@ -89,6 +89,7 @@ FILE_DECODER: Final = msgspec.json.Decoder(WholeFile)
 REST_DECODER: Final = msgspec.json.Decoder(Rest)
 _CACHE_DECODER: Final = msgspec.json.Decoder(bytes | None)
 _LAYER_DECODER: Final = msgspec.json.Decoder(_Algorithm)
+_NOBODY: Final[frozenset[Witness]] = frozenset()
 
 
 def tactic_of(raw: bytes | memoryview, dialects: set[str]) -> Tactic:
@@ -112,7 +113,10 @@ def tactic_of(raw: bytes | memoryview, dialects: set[str]) -> Tactic:
     tensor = _tensor if len(raw) <= _KEPT_LAYER else _read_tensor
     inputs = [tensor(item) for item in algorithm.inputs]
     outputs = [tensor(item) for item in algorithm.outputs]
-    dialects.update([dialect for _, dialect in (*inputs, *outputs)])
+    for _, dialect in inputs:
+        dialects.add(dialect)
+    for _, dialect in outputs:
+        dialects.add(dialect)
     by_kernel = algorithm.known_by == "kernel"
     return Tactic(
         implementation=None if by_kernel or algorithm.known_by == "tactic" else algorithm.implementation,
@@ -122,7 +126,7 @@ def tactic_of(raw: bytes | memoryview, dialects: set[str]) -> Tactic:
         kernel=algorithm.kernel,
         time_ms=algorithm.time_ms,
         cache_key=algorithm.cache_key,
-        witnesses=frozenset(algorithm.witnesses),
+        witnesses=frozenset(algorithm.witnesses) if algorithm.witnesses else _NOBODY,
     )
 
 
