@@ -169,17 +169,33 @@ def measure(root: Path, size: int, options: argparse.Namespace, scratch: Path) -
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(scratch / "compiled")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     write(scratch / "small", 4, 4, 2, seed=options.seed)
-    for command in programs(scratch / "small").values():
+    small = programs(scratch / "small")
+    for command in small.values():
         run(command, 1, environment)
     commands = programs(root)
     run(commands["read the bytes"], 1, environment)
-    costs = {}
+    costs, starts = {}, {}
     for name, command in commands.items():
         is_stock = "inspect" in command
         if not (is_stock and options.no_stock):
             costs[name] = run(command, 1 if is_stock else options.times, environment)
+            starts[name] = run(small[name], options.times, environment)
+    show("whole process", costs, megabytes)
+    loading = {
+        name: Cost(
+            seconds=cost.seconds - starts[name].seconds,
+            processor=cost.processor - starts[name].processor,
+            peak=cost.peak,
+        )
+        for name, cost in costs.items()
+    }
+    show("without what four small replays take", loading, megabytes)
+
+
+def show(title: str, costs: dict[str, Cost], megabytes: float) -> None:
+    """Print what each program took, and how many times ours that is."""
     ours = costs["debug diff-tactics"]
-    print(f"{'':47}{'seconds':>9}{'CPU s':>9}{'MB/s':>9}{'peak MB':>9}{'x ours':>9}{'CPU x':>9}")
+    print(f"{title:47}{'seconds':>9}{'CPU s':>9}{'MB/s':>9}{'peak MB':>9}{'x ours':>9}{'CPU x':>9}")
     for name, cost in costs.items():
         print(
             f"{name:47}{cost.seconds:9.2f}{cost.processor:9.2f}{megabytes / cost.seconds:9.0f}{cost.peak:9.0f}"
