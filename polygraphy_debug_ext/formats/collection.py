@@ -6,6 +6,7 @@ files, with one stamp in their names (`replay_12-02-26_10-00-00_N3.json`): they 
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections import Counter
@@ -28,6 +29,9 @@ _NAMED: Final = 10
 #: Files of one place left out that are named one by one, and reasons that the rest is counted by.
 _SKIPPED_NAMED: Final = 1000
 _REASONS: Final = 100
+
+#: Trials whose files may be read at once.
+_AHEAD: Final = 8
 
 _BEST: Final = tuple(Kind)
 
@@ -116,8 +120,12 @@ class Reader:
             yield from self._taken(self._contents(place))
             return
         damaged = _Damaged()
-        for trial in _trials(place):
-            yield from self._of_trial(trial, damaged)
+        trials = _trials(place)
+        while batch := list(itertools.islice(trials, _AHEAD)):
+            if self._loader is not None:
+                self._loader.look_ahead([path for trial in batch for path in trial if path.suffix == ".json"])
+            for trial in batch:
+                yield from self._of_trial(trial, damaged)
         if damaged.number:
             raise damaged.error(place)
 

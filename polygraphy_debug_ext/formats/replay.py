@@ -8,6 +8,7 @@ keys, which Polygraphy ignores: `kernel`, `time_ms`, `cache_key`, `witnesses` an
 
 from __future__ import annotations
 
+import contextlib
 import re
 import zlib
 from dataclasses import replace
@@ -34,7 +35,7 @@ from polygraphy_debug_ext.formats.writing import write_atomically
 from polygraphy_debug_ext.model import Assignment, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from polygraphy_debug_ext.formats.replay_members import Scanned
@@ -46,6 +47,13 @@ FORMAT_VERSION: Final = 1
 
 #: Caches seen take up to a few megabytes; with compiled code in them, some hundred.
 TIMING_CACHE_LIMIT: Final = 512 * 2**20
+
+#: Bytes of files that are read ahead, together and each.
+AHEAD_LIMIT: Final = 32 * 2**20
+
+#: Bytes of learned layers that the cache of a processor holds beside the file that is scanned: up to these, reading one
+#: file at a time is faster (by a tenth, at 1000 layers), from there on several at once (by a fifth, at 3000 layers).
+IN_CACHE: Final = 16 * 2**20
 
 _REMEDY: Final = "Remove the file, or record it again with --save-tactics."
 
@@ -75,9 +83,30 @@ class Loader:
 
     def __init__(self) -> None:
         self._members = Members()
+        self._ready: dict[Path, Assignment] = {}
+
+    def look_ahead(self, paths: Sequence[Path]) -> None:
+        """Read files that will be asked for, several at once, where that is faster; what is no ordinary replay is left alone."""
+        self._ready = {}
+        if self._members.size <= IN_CACHE:
+            return
+        found: dict[Path, bytes] = {}
+        for path in paths:
+            with contextlib.suppress(FormatError):
+                found[path] = read_text_bytes(path, limit=AHEAD_LIMIT)
+            if sum(map(len, found.values())) > AHEAD_LIMIT:
+                break
+        scanned = self._members.scan_all(list(found.values()))
+        for (path, data), each in zip(found.items(), scanned, strict=True):
+            assignment = None if each is None else _of_known_members(path, data, each)
+            if assignment is not None:
+                self._ready[path] = assignment
 
     def ordinary(self, path: Path) -> Assignment | None:
-        """Read a file in one go if it is an ordinary replay; None if it is anything else, or cannot be read."""
+        """Return what looking ahead has read of a file, or read it, if it is an ordinary replay; None if it is anything else."""
+        ready = self._ready.pop(path, None)
+        if ready is not None:
+            return ready
         try:
             return self._scanned(path, read_text_bytes(path))
         except FormatError:

@@ -77,12 +77,34 @@ class _Member(NamedTuple):
     is_last: bool
 
 
+class _Cursor:
+    """Where a scan of several files is in one of them, and what it has found there."""
+
+    __slots__ = ("closing", "data", "dialects", "ended", "numbers", "position", "written")
+
+    def __init__(self, data: bytes, position: int, closing: bytes) -> None:
+        self.data = data
+        self.position = position
+        self.closing = closing
+        self.numbers: list[int] = []
+        self.dialects: set[frozenset[str]] = set()
+        self.written: frozenset[str] | None = None
+        self.ended = False
+
+    def scanned(self, catalogue: Catalogue) -> Scanned:
+        return Scanned(
+            layers=CataloguedLayers(catalogue, array("i", self.numbers)),
+            dialects=frozenset[str]().union(*self.dialects),
+            end=self.position,
+        )
+
+
 class Members:
-    """What was learned from the files that were scanned so far. Equal tactics are one object, without their times."""
+    """What was learned from the files that were scanned so far, of `size` bytes. Equal tactics are one object, without their times."""
 
     def __init__(self, limit: int = LEARNED_LIMIT) -> None:
         self._limit = limit
-        self._size = 0
+        self.size = 0
         self._scans = 0
         self._first = _Place()
         self._places: dict[str, _Place] = {}
@@ -93,7 +115,7 @@ class Members:
     def scan(self, data: bytes) -> Scanned | None:
         """Return the layers of a replay; None if anything is unusual or wrong: two layers of one name, too.
 
-        What is touched for each layer is what this takes: the layers of a set of builds do not fit into the caches of a processor.
+        What is touched for each layer is what this takes: builds by the thousand do not fit into the caches of a processor.
         """
         beginning = _BEGINNING.match(data)
         if beginning is None:
@@ -130,9 +152,68 @@ class Members:
             end=position,
         )
 
+    def scan_all(self, files: Sequence[bytes]) -> list[Scanned | None]:
+        """Return what `scan` returns for each file.
+
+        They are gone through together, layer by layer: what is known of a layer is at hand then, where file by file it has to
+        come from memory each time. A file that differs from the first in anything but its tactics is scanned by itself.
+        """
+        beginnings = [_BEGINNING.match(data) for data in files]
+        together = [
+            _Cursor(data, beginning.end(), beginning[1] + b"}")
+            for data, beginning in zip(files, beginnings, strict=True)
+            if beginning is not None
+        ]
+        self._make_room()
+        self._scans = scan = self._scans + 1
+        place: _Place | None = self._first
+        while place is not None and together:
+            place = self._step(place, together)
+            if place is not None and place.scanned == scan:
+                together = []
+            elif place is not None:
+                place.scanned = scan
+        done = {id(cursor.data): cursor for cursor in together if cursor.ended}
+        return [
+            done[id(data)].scanned(self._catalogue) if id(data) in done else self.scan(data) for data in files
+        ]
+
+    def _step(self, place: _Place, together: list[_Cursor]) -> _Place | None:
+        """Take every file over its next layer, and leave out those that do not go on as the first; return the place where they are."""
+        following: _Place | None = None
+        is_last = False
+        apart: list[_Cursor] = []
+        for cursor in together:
+            data, position = cursor.data, cursor.position
+            member = place.members.get(data[position + place.first : position + place.last])
+            if member is not None and member[1] is None and data.startswith(member[0], position):
+                cursor.position = position + len(member[0])
+            else:
+                found = self._other(data, position, place, cursor.closing)
+                if found is None:
+                    apart.append(cursor)
+                    continue
+                member, cursor.position = found
+            if following is None:
+                following, is_last = member[4:]
+            elif member[4] is not following or member[5] is not is_last:
+                apart.append(cursor)
+                continue
+            cursor.numbers.append(member[2])
+            if member[3] is not cursor.written:
+                cursor.written = member[3]
+                cursor.dialects.add(member[3])
+            cursor.ended = is_last
+        for cursor in apart:
+            together.remove(cursor)
+        # Where the last layer has been seen before, it is twice in the file.
+        if is_last and following is not None and following.scanned == self._scans:
+            together.clear()
+        return None if is_last else following
+
     def _make_room(self) -> None:
-        if self._size > self._limit:
-            self._size = 0
+        if self.size > self._limit:
+            self.size = 0
             self._first, self._places = _Place(), {}
 
     def interned(self, layers: Mapping[str, Tactic]) -> dict[str, Tactic]:
@@ -189,7 +270,7 @@ class Members:
         what = text[place.first : place.last]
         if place.members.setdefault(what, member) is not member:
             place.others.setdefault(what, []).append(member)
-        self._size += len(text)
+        self.size += len(text)
         return member, following.end()
 
 

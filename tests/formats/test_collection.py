@@ -257,3 +257,16 @@ def test_an_engine_that_cannot_be_loaded_is_left_out_with_the_reason(
     reader = Reader(engine=engine)
     assert len(list(reader.records(tmp_path))) == 1
     assert [each.reason for each in reader.skipped] == ["an engine: no TensorRT"]
+
+
+def test_files_read_at_once_tell_what_they_tell_one_by_one(
+    tmp_path: Path, assignment: MakeAssignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        replay.write(tmp_path / f"{number:02}.json", assignment(conv=number % 3, fc=number))
+    (tmp_path / "05.json").write_text("{}")
+    one_by_one = collect(tmp_path)
+    monkeypatch.setattr(replay, "IN_CACHE", -1)
+    assert collect(tmp_path) == one_by_one
+    assert len(one_by_one.assignments) == 19
+    assert [each.path.name for each in one_by_one.skipped] == ["05.json"]

@@ -22,6 +22,7 @@ from polygraphy_debug_ext.formats import (
     replay,
 )
 from polygraphy_debug_ext.formats.collection import Reader
+from polygraphy_debug_ext.formats.replay_members import Members
 from polygraphy_debug_ext.model import Assignment, Source, Tactic, TensorInfo
 
 if TYPE_CHECKING:
@@ -229,6 +230,13 @@ SLOW._members.scan = lambda _: None  # type: ignore[method-assign, assignment]  
 def test_what_is_known_and_what_is_decoded_are_the_same(path: Path, data: bytes) -> None:
     path.write_bytes(data)
     assert outcome(FAST.read, path) == outcome(SLOW.read, path)
+
+
+@quick
+@given(files=st.lists(mutated(ALL_REPLAYS), max_size=6))
+def test_files_that_are_scanned_together_are_the_same_as_one_by_one(files: list[bytes]) -> None:
+    apart = Members()
+    assert Members().scan_all(files) == [apart.scan(data) for data in files]
 
 
 @pytest.mark.parametrize("sample", ALL_REPLAYS)

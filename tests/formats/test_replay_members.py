@@ -121,4 +121,35 @@ def test_what_was_learned_is_forgotten_before_it_fills_the_memory() -> None:
         scanned = members.scan(text(a=layer(tactic, kernel="k" * 500)))
         assert scanned is not None
         assert scanned.layers["a"].tactic == tactic
-        assert members._size < 12_000
+        assert members.size < 12_000
+
+
+def test_files_scanned_together_differ_in_any_way() -> None:
+    files = [
+        text(a=layer(1), b=layer(2)),
+        text(a=layer(1), b=layer(3)),
+        text(a=layer(1), b=layer(2), c=layer(4)),
+        text(a=layer(1)),
+        text(b=layer(2), a=layer(1)),
+        text(a=layer(1), b=layer(2))[:-70],
+        b"no replay",
+        indented("  ", {"a": layer(1), "b": layer(2)}),
+        text(a=layer(1, time_ms=0.5), b=layer(2, time_ms=0.25)),
+        text(a=layer(1), b=layer(1), c=layer(1)).replace(b'"c"', b'"a"'),
+    ]
+    for first in range(len(files)):
+        turned = files[first:] + files[:first]
+        members = Members()
+        # Twice: what was learned the first time is known the second time.
+        for _ in range(2):
+            found = members.scan_all(turned)
+            assert found == [Members().scan(data) for data in turned]
+            assert sum(each is None for each in found) == 3
+    assert Members().scan_all([]) == []
+
+
+def test_files_scanned_together_share_their_tactics() -> None:
+    one, two = Members().scan_all([text(a=layer(1)), text(a=layer(1))])
+    assert one is not None
+    assert two is not None
+    assert one.layers["a"] is two.layers["a"]
