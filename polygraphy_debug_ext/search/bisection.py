@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 #: The search goes on behind the ends once it is that improbable that no factor is at fault.
 _ENDS_PROVED: Final = 0.05
 #: No factor is at fault if that is so probable.
-_NONE: Final = 0.93
+_NONE: Final = 0.875
 #: An arm that comes to nothing so often in a row cannot be built; nor can an end.
 _ATTEMPTS: Final = 4
 #: A test that is expected to tell less (nats) is not worth a build.
@@ -249,7 +249,8 @@ class Bisection:
         units, terrain = now.units, self._book.terrain(self._level)
         top = int(units.argmax())
         if units[top] < self._settings.confidence:
-            return choose(now, terrain, np.random.default_rng([self._settings.seed, self._book.builds]))
+            generator = np.random.default_rng([self._settings.seed, self._book.builds])
+            return choose(now, terrain, generator)
         both = arms(top, len(units))
         wanted = both[:1] if self._level.fixed else both
         for build in wanted:

@@ -86,12 +86,17 @@ class Casebook:
         """Return what stands in the way of tests of a level."""
         never, always = self.forcing.never, self.forcing.always
         refused = self._rows.refused(self.forcing.innocent)
-        asked = np.array(refused, dtype=np.bool_).reshape(len(refused), len(self.names))
+        turned = self._rows.turned(self.stuck, self.forcing.innocent)
         return Terrain(
             never=~has_units(~never[None, :], level.units)[0],
             always=has_units(always[None, :], level.units)[0],
-            refused=list(has_units(asked, level.units)),
+            refused=self._units_of(refused, level),
+            other=self._units_of(turned, level),
         )
+
+    def _units_of(self, asked: Sequence[Flags], level: Level) -> list[Flags]:
+        flags = np.array(asked, dtype=np.bool_).reshape(len(asked), len(self.names))
+        return list(has_units(flags, level.units))
 
     def merged(self, units: tuple[Unit, ...]) -> tuple[Unit, ...]:
         """Put classes of factors together, at the place of the first one."""

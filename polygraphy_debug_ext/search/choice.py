@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,33 +19,42 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
     Floats = NDArray[np.float64]
 
-#: An arm of the confirmation is preferred to a test that tells a little more, and an end if it may be that no unit is at fault.
-END_BONUS: Final = 2.0
-ARM_BONUS: Final = 1.15
-#: It may be, if it is that probable.
-END_FROM: Final = 0.1
+#: Once it is that probable that no unit is at fault, and more so than that any given one is, an end is built.
+END_FROM: Final = 0.05
+#: Once a suspect is that probable, the test is chosen that tells most for it or against it; later where the check errs.
+SUSPECT_FROM: Final = 0.22
+SUSPECT_FROM_IF_IT_ERRS: Final = 0.35
 #: A test that is no beginning of the order is preferred to one that tells a little more, where the check errs.
 DETOUR_BONUS: Final = 1.1
-#: An arm is worth looking at once its suspect is that probable.
-ARM_FROM: Final = 0.3
 #: A check that finds culprits at least so often, and errs at most so often, is taken as one that does not err.
 _STEADY: Final = (0.9, 0.1)
 #: Units act alone, if that is so probable.
-_ALONE: Final = 0.9
+_ALONE: Final = 0.97
+#: A test that became another build so often is not tried again.
+_OTHER: Final = 2
 #: How often a way round refused tests is looked for.
 _DETOURS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terrain:
-    """What stands in the way: units that cannot be made bad, or good, and tests that came to nothing (units each)."""
+    """What stands in the way: units that cannot be made bad, or good, and tests (units each).
+
+    Those in `refused` came to nothing, those in `other` became other builds than were asked for.
+    """
 
     never: Flags
     always: Flags
     refused: Sequence[Flags] = ()
+    other: Sequence[Flags] = ()
 
     def ease(self, build: Flags) -> float:
-        """Return a factor below 1 for builds that are like those that came to nothing, 0 for just those."""
+        """Return a factor below 1 for builds that are like those that came to nothing, 0 for just those.
+
+        It is 0 for a build that became another one twice as well.
+        """
+        if sum(np.array_equal(each, build) for each in self.other) >= _OTHER:
+            return 0.0
         room = max(1.0, len(build) / 8)
         factor = 1.0
         for each in self.refused:
@@ -71,23 +80,34 @@ def arms(unit: int, count: int) -> tuple[Flags, Flags]:
 
 
 def choose(posterior: Posterior, terrain: Terrain, generator: np.random.Generator) -> Choice:
-    """Return the build that is expected to tell most about the hypotheses."""
-    best = _best_beginning(posterior, terrain)
+    """Return the build that is expected to tell most: about all hypotheses, or about a suspect once there is one.
+
+    Args:
+        posterior: What is known.
+        terrain: What stands in the way.
+        generator: Chance, for tests that are as good as others.
+    """
     units = posterior.units
     top = int(units.argmax())
-    ends = {0, len(units)}
-    if terrain.refused or (_errs(posterior) and int(best.build.sum()) not in ends):
+    if units[top] <= max(posterior.none, END_FROM) and posterior.none > END_FROM:
+        return _best_end(posterior, terrain)
+    best = _best_beginning(posterior, terrain)
+    errs = _errs(posterior)
+    if terrain.refused or terrain.other or errs:
         # As telling by itself; but wrong answers show sooner if the light units are not the same in each test.
         other = max(_detours(posterior, terrain, generator), key=_value)
         best = other if other.information * DETOUR_BONUS >= best.information else best
-    if units[top] < ARM_FROM or int(best.build.sum()) in ends:
+    if units[top] <= (SUSPECT_FROM_IF_IT_ERRS if errs else SUSPECT_FROM):
         return best
-    arm = best_arm(posterior, terrain, top)
-    return arm if arm.information * ARM_BONUS >= best.information else best
+    # What tells most about everything is no longer what decides soonest.
+    options = [best, *(Choice(build=build, information=0.0, arm=True) for build in arms(top, len(units)))]
+    values = [posterior.distinction(each.build, top) * terrain.ease(each.build) for each in options]
+    chosen = int(np.argmax(values))
+    return replace(options[chosen], information=values[chosen])
 
 
 def best_arm(posterior: Posterior, terrain: Terrain, unit: int) -> Choice:
-    """Return the arm for the unit that tells more; it alone, if they tell the same."""
+    """Return the arm for the unit that tells more about how it acts; it alone, if they tell the same."""
     choices = [
         Choice(build=build, information=posterior.information(build) * terrain.ease(build), arm=True)
         for build in arms(unit, len(posterior.units))
@@ -95,12 +115,19 @@ def best_arm(posterior: Posterior, terrain: Terrain, unit: int) -> Choice:
     return choices[0] if choices[0].information * 1.02 >= choices[1].information else choices[1]
 
 
+def _best_end(posterior: Posterior, terrain: Terrain) -> Choice:
+    """Return the end that tells more: no other build tells as much about whether any unit is at fault."""
+    choices = []
+    for value in (True, False):
+        build = np.full(len(posterior.units), value)
+        choices.append(Choice(build=build, information=posterior.information(build) * terrain.ease(build)))
+    return max(choices, key=_value)
+
+
 def _best_beginning(posterior: Posterior, terrain: Terrain) -> Choice:
     values = posterior.information_of_beginnings(terrain.never, terrain.always)
     count = len(values) - 1
-    if posterior.none > END_FROM:
-        values[[0, count]] *= END_BONUS
-    if terrain.refused:
+    if terrain.refused or terrain.other:
         beginnings = np.tri(count + 1, count, -1, dtype=np.bool_)
         values = values * np.array([terrain.ease(build) for build in beginnings])
     chosen = int(values.argmax())

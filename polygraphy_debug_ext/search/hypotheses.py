@@ -45,6 +45,12 @@ def entropy(rate: Floats | float) -> Floats:
     return result
 
 
+def divergence(rate: float, other: float) -> float:
+    """Return the Kullback-Leibler divergence of a yes or no with probability `rate` from one with `other`, in nats."""
+    first, second = (min(max(each, 1e-12), 1 - 1e-12) for each in (rate, other))
+    return first * math.log(first / second) + (1 - first) * math.log((1 - first) / (1 - second))
+
+
 def has_turning_unit(units: Flags) -> Flags:
     """Say for each build, kind and unit whether the build is one that fails if that unit is the turning one.
 
@@ -94,6 +100,20 @@ class Posterior:
         mean = float((self.weights * rate).sum()) + self.none * self.none_fails
         rest = float((self.weights * entropy(rate)).sum()) + self.none * float(entropy(self.none_fails))
         return float(entropy(mean)) - rest
+
+    def distinction(self, build: Flags, unit: int) -> float:
+        """Return how much a build is expected to tell for a unit against all else (nats), if that unit is the culprit.
+
+        It is the divergence of what the unit predicts from what the others do together (H. Chernoff, Sequential Design of
+        Experiments, 1959; M. Naghshvar and T. Javidi, Active Sequential Hypothesis Testing, 2013).
+        """
+        has = has_turning_unit(build[None, :])[:, 0]
+        rate = np.where(has, self.fails_with, self.fails_without)
+        own = float((self.weights[:, unit] * rate[:, unit]).sum())
+        share = float(self.weights[:, unit].sum())
+        every = float((self.weights * rate).sum()) + self.none * self.none_fails
+        rest = (every - own) / max(1 - share, 1e-12)
+        return divergence(own / share, rest)
 
     def information_of_beginnings(self, never: Flags, always: Flags) -> Floats:
         """Return `information` of the builds with units 0 .. m-1, for m = 0 .. n.

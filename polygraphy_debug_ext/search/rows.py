@@ -76,6 +76,12 @@ class Rows:
         """Return what was asked for in the builds that tell nothing."""
         return [row.asked for row in self.all if not row.counts(innocent)]
 
+    def turned(self, ignore: Flags, innocent: Flags) -> list[Flags]:
+        """Return what was asked for in the builds that tell something, but are other ones than those; but for factors to `ignore`."""
+        return [
+            row.asked for row in self.all if row.counts(innocent) and ((row.asked ^ row.bad) & ~ignore).any()
+        ]
+
     def refusals(self, asked: Flags, innocent: Flags) -> int:
         """Return how often just this told nothing since it last did."""
         count = 0
