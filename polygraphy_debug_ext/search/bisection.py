@@ -249,8 +249,7 @@ class Bisection:
         units, terrain = now.units, self._book.terrain(self._level)
         top = int(units.argmax())
         if units[top] < self._settings.confidence:
-            generator = np.random.default_rng([self._settings.seed, self._book.builds])
-            return choose(now, terrain, generator)
+            return choose(now, terrain, np.random.default_rng([self._settings.seed, self._book.builds]))
         both = arms(top, len(units))
         wanted = both[:1] if self._level.fixed else both
         for build in wanted:

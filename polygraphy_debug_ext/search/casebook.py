@@ -86,12 +86,12 @@ class Casebook:
         """Return what stands in the way of tests of a level."""
         never, always = self.forcing.never, self.forcing.always
         refused = self._rows.refused(self.forcing.innocent)
-        turned = self._rows.turned(self.stuck, self.forcing.innocent)
+        barred = self._rows.barred(self.stuck, self.forcing.innocent)
         return Terrain(
             never=~has_units(~never[None, :], level.units)[0],
             always=has_units(always[None, :], level.units)[0],
             refused=self._units_of(refused, level),
-            other=self._units_of(turned, level),
+            barred=self._units_of(barred, level),
         )
 
     def _units_of(self, asked: Sequence[Flags], level: Level) -> list[Flags]:

@@ -30,8 +30,6 @@ DETOUR_BONUS: Final = 1.1
 _STEADY: Final = (0.9, 0.1)
 #: Units act alone, if that is so probable.
 _ALONE: Final = 0.97
-#: A test that became another build so often is not tried again.
-_OTHER: Final = 2
 #: How often a way round refused tests is looked for.
 _DETOURS: Final = 4
 
@@ -40,27 +38,43 @@ _DETOURS: Final = 4
 class Terrain:
     """What stands in the way: units that cannot be made bad, or good, and tests (units each).
 
-    Those in `refused` came to nothing, those in `other` became other builds than were asked for.
+    Those in `refused` came to nothing, those in `barred` cannot be had: they become other builds.
     """
 
     never: Flags
     always: Flags
     refused: Sequence[Flags] = ()
-    other: Sequence[Flags] = ()
+    barred: Sequence[Flags] = ()
 
     def ease(self, build: Flags) -> float:
-        """Return a factor below 1 for builds that are like those that came to nothing, 0 for just those.
-
-        It is 0 for a build that became another one twice as well.
-        """
-        if sum(np.array_equal(each, build) for each in self.other) >= _OTHER:
+        """Return a factor below 1 for builds that are like those that came to nothing, 0 for just those and for barred ones."""
+        if any(np.array_equal(each, build) for each in self.barred):
             return 0.0
-        room = max(1.0, len(build) / 8)
-        factor = 1.0
+        distances = np.array([(each != build).sum() for each in self.refused], dtype=np.float64)
+        return float(_nearness(distances, len(build)).prod())
+
+    def ease_of_beginnings(self) -> Floats:
+        """Return `ease` of the builds with units 0 .. m-1, for m = 0 .. n."""
+        count = len(self.never)
+        factors = np.ones(count + 1)
         for each in self.refused:
-            distance = int((each != build).sum())
-            factor *= distance / (distance + room)
-        return factor
+            factors *= _nearness(_distances(each), count)
+        for each in self.barred:
+            factors[_distances(each) == 0] = 0.0
+        return factors
+
+
+def _nearness(distance: Floats, count: int) -> Floats:
+    result: Floats = distance / (distance + max(1.0, count / 8))
+    return result
+
+
+def _distances(build: Flags) -> Floats:
+    """Return in how many units a build differs from that with units 0 .. m-1, for m = 0 .. n."""
+    lacking = np.concatenate([[0], np.cumsum(~build)])
+    having = np.concatenate([[0], np.cumsum(build)])
+    result: Floats = (lacking + having[-1] - having).astype(np.float64)
+    return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +103,13 @@ def choose(posterior: Posterior, terrain: Terrain, generator: np.random.Generato
     """
     units = posterior.units
     top = int(units.argmax())
-    if units[top] <= max(posterior.none, END_FROM) and posterior.none > END_FROM:
-        return _best_end(posterior, terrain)
+    if posterior.none > END_FROM and posterior.none >= units[top]:
+        end = _best_end(posterior, terrain)
+        if end.information > 0:
+            return end
     best = _best_beginning(posterior, terrain)
     errs = _errs(posterior)
-    if terrain.refused or terrain.other or errs:
+    if terrain.refused or terrain.barred or errs:
         # As telling by itself; but wrong answers show sooner if the light units are not the same in each test.
         other = max(_detours(posterior, terrain, generator), key=_value)
         best = other if other.information * DETOUR_BONUS >= best.information else best
@@ -108,28 +124,19 @@ def choose(posterior: Posterior, terrain: Terrain, generator: np.random.Generato
 
 def best_arm(posterior: Posterior, terrain: Terrain, unit: int) -> Choice:
     """Return the arm for the unit that tells more about how it acts; it alone, if they tell the same."""
-    choices = [
-        Choice(build=build, information=posterior.information(build) * terrain.ease(build), arm=True)
-        for build in arms(unit, len(posterior.units))
-    ]
+    choices = [_choice(posterior, terrain, build, arm=True) for build in arms(unit, len(posterior.units))]
     return choices[0] if choices[0].information * 1.02 >= choices[1].information else choices[1]
 
 
 def _best_end(posterior: Posterior, terrain: Terrain) -> Choice:
     """Return the end that tells more: no other build tells as much about whether any unit is at fault."""
-    choices = []
-    for value in (True, False):
-        build = np.full(len(posterior.units), value)
-        choices.append(Choice(build=build, information=posterior.information(build) * terrain.ease(build)))
-    return max(choices, key=_value)
+    count = len(posterior.units)
+    return max((_choice(posterior, terrain, np.full(count, value)) for value in (True, False)), key=_value)
 
 
 def _best_beginning(posterior: Posterior, terrain: Terrain) -> Choice:
-    values = posterior.information_of_beginnings(terrain.never, terrain.always)
+    values = posterior.information_of_beginnings(terrain.never, terrain.always) * terrain.ease_of_beginnings()
     count = len(values) - 1
-    if terrain.refused or terrain.other:
-        beginnings = np.tri(count + 1, count, -1, dtype=np.bool_)
-        values = values * np.array([terrain.ease(build) for build in beginnings])
     chosen = int(values.argmax())
     return Choice(build=np.arange(count) < chosen, information=float(values[chosen]))
 
@@ -145,7 +152,7 @@ def _detours(posterior: Posterior, terrain: Terrain, generator: np.random.Genera
             if abs(mass + units[unit] - half) < abs(mass - half):
                 build[unit] = True
                 mass += units[unit]
-        found.append(Choice(build=build, information=posterior.information(build) * terrain.ease(build)))
+        found.append(_choice(posterior, terrain, build))
     return found
 
 
@@ -155,6 +162,10 @@ def _errs(posterior: Posterior) -> bool:
         return False
     at = np.unravel_index(int(posterior.weights.argmax()), posterior.weights.shape)
     return bool(posterior.fails_with[at] < _STEADY[0] or posterior.fails_without[at] > _STEADY[1])
+
+
+def _choice(posterior: Posterior, terrain: Terrain, build: Flags, *, arm: bool = False) -> Choice:
+    return Choice(build=build, information=posterior.information(build) * terrain.ease(build), arm=arm)
 
 
 def _value(choice: Choice) -> float:

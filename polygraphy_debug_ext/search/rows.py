@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Flags = NDArray[np.bool_]
+
+#: A test that became another build so often is not tried again.
+_IN_VAIN: Final = 2
 
 #: Factors (by their index) that stand trial together.
 Unit = tuple[int, ...]
@@ -76,11 +80,14 @@ class Rows:
         """Return what was asked for in the builds that tell nothing."""
         return [row.asked for row in self.all if not row.counts(innocent)]
 
-    def turned(self, ignore: Flags, innocent: Flags) -> list[Flags]:
-        """Return what was asked for in the builds that tell something, but are other ones than those; but for factors to `ignore`."""
-        return [
+    def barred(self, ignore: Flags, innocent: Flags) -> list[Flags]:
+        """Return what was asked for in vain, twice: the builds tell something, but are other ones, and not for factors to `ignore`."""
+        turned = [
             row.asked for row in self.all if row.counts(innocent) and ((row.asked ^ row.bad) & ~ignore).any()
         ]
+        times = Counter(asked.tobytes() for asked in turned)
+        different = {asked.tobytes(): asked for asked in turned}
+        return [asked for key, asked in different.items() if times[key] >= _IN_VAIN]
 
     def refusals(self, asked: Flags, innocent: Flags) -> int:
         """Return how often just this told nothing since it last did."""
