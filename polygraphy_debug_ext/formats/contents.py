@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from polygraphy_debug_ext.errors import NotThisFormatError
-from polygraphy_debug_ext.formats import build_log, layer_information, layer_lines, reading
+from polygraphy_debug_ext.formats import reading
 from polygraphy_debug_ext.model import Assignment
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from polygraphy_debug_ext.formats.build_log import LoggedBuild
 
 #: Reads one file.
@@ -60,9 +62,12 @@ def contents(path: Path, read_replay: Read, read_engine: Read | None = None) -> 
     # An empty file may be a replay whose build died as it was opened: nothing but its name can tell.
     if first == b"{" or (not first and path.suffix == ".json"):
         return _json(path, read_replay)
+    # Most directories have nothing but replays; what reads logs takes its time to import.
+    from polygraphy_debug_ext.formats import build_log, layer_lines  # noqa: PLC0415 - see above
+
     head = reading.head(path)
     if build_log.recognises(head):
-        return _log(path)
+        return _log(path, build_log.read(path).builds)
     if layer_lines.recognises(head):
         return Contents(path=path, kind=Kind.LAYER_INFORMATION, assignments=(layer_lines.read(path),))
     # Lines of logs begin so, too.
@@ -86,6 +91,8 @@ def _json(path: Path, read_replay: Read) -> Contents:
     try:
         return Contents(path=path, kind=Kind.REPLAY, assignments=(read_replay(path),))
     except NotThisFormatError as error:
+        from polygraphy_debug_ext.formats import layer_information  # noqa: PLC0415 - as above
+
         try:
             return Contents(
                 path=path, kind=Kind.LAYER_INFORMATION, assignments=(layer_information.read(path),)
@@ -95,8 +102,7 @@ def _json(path: Path, read_replay: Read) -> Contents:
             raise other if other.reason.startswith("no tactic information") else error from None
 
 
-def _log(path: Path) -> Contents:
-    builds = build_log.read(path).builds
+def _log(path: Path, builds: Sequence[LoggedBuild]) -> Contents:
     return Contents(
         path=path,
         kind=Kind.LOG,
