@@ -51,7 +51,10 @@ class DiffTactics(Tool):  # type: ignore[misc]  # Polygraphy has no types
     def run_impl(self, args: argparse.Namespace) -> int:
         """Compare, and say what was found."""
         # What this imports would be paid for by every start of Polygraphy.
-        from polygraphy_debug_ext.cli import diff_tactics_run  # noqa: PLC0415
+        from polygraphy_debug_ext.cli.short_process import numpy_without_threads  # noqa: PLC0415
+
+        with numpy_without_threads():
+            from polygraphy_debug_ext.cli import diff_tactics_run  # noqa: PLC0415 - as above
 
         return diff_tactics_run.run(args)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import shutil
 import sys
@@ -15,6 +14,7 @@ from polygraphy.logger import G_LOGGER
 
 from polygraphy_debug_ext.cli.comparison import Evidence, answer
 from polygraphy_debug_ext.cli.front_door import STATUS_ERROR, guarded, say, whoever_reads
+from polygraphy_debug_ext.cli.short_process import without_collector
 from polygraphy_debug_ext.errors import FormatError, UsageError
 from polygraphy_debug_ext.formats.writing import write_atomically
 from polygraphy_debug_ext.model import Verdict
@@ -29,7 +29,7 @@ from polygraphy_debug_ext.trials.audit import audit
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import TextIO
 
     from polygraphy_debug_ext.trials.audit import Audit
@@ -47,24 +47,12 @@ def run(args: argparse.Namespace) -> int:
     output = sys.stdout
     with contextlib.ExitStack() as stack:
         stack.enter_context(whoever_reads(output))
-        stack.enter_context(_without_collector())
+        stack.enter_context(without_collector())
         if args.format != "text" and not args.output:
             # Standard output is for the document alone.
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         return guarded(lambda: _compare(args, output))
     return STATUS_ERROR
-
-
-@contextlib.contextmanager
-def _without_collector() -> Iterator[None]:
-    """Records by the hundred thousand form no cycles; looking for some takes a tenth of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _compare(args: argparse.Namespace, output: TextIO) -> int:
