@@ -53,15 +53,20 @@ def _number(tactic: Tactic) -> int | None:
 def _by_implementation(
     tactics: Sequence[Tactic], numbers: Sequence[int], fields: frozenset[Field]
 ) -> list[Hashable]:
-    found: list[Hashable] = []
-    for tactic, number in zip(tactics, numbers, strict=True):
-        implementation = (tactic.implementation or 0) & IMPLEMENTATION_MASK
-        tensors = tuple(
-            tuple(info.identity(fields) for info in infos) if fields else ()
-            for infos in (tactic.inputs, tactic.outputs)
+    ids = [
+        ((tactic.implementation or 0) & IMPLEMENTATION_MASK, number)
+        for tactic, number in zip(tactics, numbers, strict=True)
+    ]
+    # Mostly there is nothing left for tensors to tell apart, and to get at their values takes longest.
+    if not fields or len(set(ids)) == len(ids):
+        return list(ids)
+    return [
+        (
+            *each,
+            *(tuple(info.identity(fields) for info in infos) for infos in (tactic.inputs, tactic.outputs)),
         )
-        found.append((implementation, number, tensors))
-    return found
+        for tactic, each in zip(tactics, ids, strict=True)
+    ]
 
 
 def _by_number(tactics: Sequence[Tactic], numbers: Sequence[int]) -> list[Hashable] | None:

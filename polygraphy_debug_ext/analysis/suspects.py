@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -30,28 +31,32 @@ def suspects(table: Table, found: Hypotheses, fault: NDArray[np.float64]) -> tup
     alternatives = _Alternatives(table)
     records = []
     for number, choices in enumerate(found.choices):
-        counts = Counts(
-            bad_with=bad_with[number],
-            good_with=good_with[number],
-            bad_without=bad_builds - bad_with[number],
-            good_without=good_builds - good_with[number],
-        )
+        counts, rank, near, far = _scored(bad_with[number], good_with[number], bad_builds, good_builds)
         shown = choices[0] if len(choices) == 1 else max(choices, key=lambda choice: int(builds[choice]))
         records.append(
             Suspect(
                 view=found.views[number],
-                layers=tuple(dict.fromkeys(table.choices[choice].layer for choice in choices)),
+                layers=tuple(dict.fromkeys([table.choices[choice].layer for choice in choices])),
                 tactic=table.choices[shown].tactic,
                 counts=counts,
                 probability=shares[number],
                 group=groups[number],
-                rank=stock_rank(counts),
-                ochiai=ochiai(counts),
-                dstar=dstar(counts),
+                rank=rank,
+                ochiai=near,
+                dstar=far,
                 alternatives=alternatives.of(choices),
             )
         )
     return tuple(records)
+
+
+@lru_cache(maxsize=2**12)
+def _scored(bad_with: int, good_with: int, bad: int, good: int) -> tuple[Counts, Rank, float, float]:
+    """The counts of a candidate that so many of the builds have, with its scores; many candidates have the same."""
+    counts = Counts(
+        bad_with=bad_with, good_with=good_with, bad_without=bad - bad_with, good_without=good - good_with
+    )
+    return counts, stock_rank(counts), ochiai(counts), dstar(counts)
 
 
 def order(
@@ -98,18 +103,15 @@ class _Alternatives:
 
     def __init__(self, table: Table) -> None:
         good = table.counts(~table.bad)
-        self._table = table
-        self._by_layer: dict[int, list[int]] = {}
-        for choice in np.argsort(-good, kind="stable").tolist():
-            if good[choice]:
-                self._by_layer.setdefault(int(table.layer_of[choice]), []).append(choice)
+        self._layer_of: list[int] = table.layer_of.tolist()
+        self._by_layer: list[list[tuple[int, Tactic]]] = [[] for _ in table.layers]
+        for choice in np.argsort(-good, kind="stable")[: np.count_nonzero(good)].tolist():
+            self._by_layer[self._layer_of[choice]].append((choice, table.choices[choice].tactic))
 
     def of(self, choices: tuple[int, ...]) -> tuple[Tactic, ...]:
         """Return other tactics that good builds have at the layers of these choices, those of most good builds first."""
+        layers = dict.fromkeys([self._layer_of[choice] for choice in choices])
         found = [
-            self._table.choices[other].tactic
-            for layer in dict.fromkeys(int(self._table.layer_of[choice]) for choice in choices)
-            for other in self._by_layer.get(layer, [])
-            if other not in choices
+            tactic for layer in layers for other, tactic in self._by_layer[layer] if other not in choices
         ]
         return tuple(dict.fromkeys(found)) if len(choices) > 1 else tuple(found)
