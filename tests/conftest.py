@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,6 +16,13 @@ from polygraphy_debug_ext.model import Assignment, Source, Tactic, TensorInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+#: Makes the networks that most hunts are on.
+MAKE_MODELS = Path(__file__).parents[1] / "examples" / "01_debugging_flaky_trt_tactics" / "make_models.py"
+
+# Hundreds of short processes import numpy, whose threads for linear algebra would wait without pause for work that never comes.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 class MakeAssignment(Protocol):
@@ -30,6 +41,22 @@ class WriteReplays(Protocol):
 def cases() -> Path:
     """Inputs from practice, each with the right answers in its `expected.json`."""
     return Path(__file__).parent / "data" / "cases"
+
+
+@pytest.fixture(scope="session")
+def example_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the networks of the first example, as a user makes them."""
+    directory = tmp_path_factory.mktemp("example_models")
+    subprocess.run([sys.executable, str(MAKE_MODELS), str(directory)], check=True)
+    return directory
+
+
+@pytest.fixture
+def example_networks(example_models: Path, tmp_path: Path) -> Path:
+    """The directory of the test, with `identity.onnx` and `convnet.onnx` in it."""
+    for path in example_models.glob("*.onnx"):
+        shutil.copy(path, tmp_path)
+    return tmp_path
 
 
 @pytest.fixture(scope="session")

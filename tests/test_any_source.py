@@ -33,18 +33,16 @@ SOURCES = {
 }
 #: A reformat that is in a few engines only, and what is not inside a Myelin graph, or stands for all of it.
 UNSEEN = ("Reformatting CopyNode", "{ForeignNode[", "graph_input_cast", "graph_output_cast")
-MODELS = Path(__file__).parents[1] / "examples" / "01_debugging_flaky_trt_tactics" / "make_models.py"
 DUMP = Path(__file__).parent / "hunting" / "dump_layers.py"
 SIMULATOR = [sys.executable, "-m", "polygraphy_debug_ext.simulator", "--seed", "5"]
 POLYGRAPHY = [sys.executable, "-c", "import sys, polygraphy.tools; sys.exit(polygraphy.tools.main())"]
 
 
 @cache
-def builds(version: str, directory: Path) -> dict[str, list[Assignment]]:
+def builds(version: str, network: Path, directory: Path) -> dict[str, list[Assignment]]:
     """What each source says of the builds, in their order; a build of the mixture has its source by its number."""
-    subprocess.run([sys.executable, str(MODELS)], cwd=directory, check=True)
     files = ["--save-tactics", "replay.json", "--artifacts", "replay.json", "layers.json"]
-    command = ["debug", "build", "convnet.onnx", "--fp16", *files, "--artifacts-dir", "replays"]
+    command = ["debug", "build", str(network), "--fp16", *files, "--artifacts-dir", "replays"]
     check = ["--check", sys.executable, str(DUMP), "{engine}"]
     subprocess.run(
         [*SIMULATOR, "--trt", version, "--", *POLYGRAPHY, *command, f"--until={BUILDS}", *check],
@@ -77,9 +75,9 @@ def kernels(path: str) -> set[str]:
 
 @pytest.fixture(scope="module", params=["8.6", "10.13", "11.4"])
 def said(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, example_models: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, list[Assignment]]:
-    return builds(request.param, tmp_path_factory.mktemp("builds"))
+    return builds(request.param, example_models / "convnet.onnx", tmp_path_factory.mktemp("builds"))
 
 
 def planted(said: dict[str, list[Assignment]]) -> list[list[bool]]:

@@ -27,9 +27,10 @@ from polygraphy_debug_ext.formats import replay
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+pytestmark = pytest.mark.usefixtures("example_networks")
+
 VERSIONS = ("8.6", "10.13", "11.4")
 HUNTING = Path(__file__).parent / "hunting"
-EXAMPLE = Path(__file__).parents[1] / "examples" / "01_debugging_flaky_trt_tactics"
 SIMULATOR = [sys.executable, "-m", "polygraphy_debug_ext.simulator"]
 POLYGRAPHY = [sys.executable, "-c", "import sys, polygraphy.tools; sys.exit(polygraphy.tools.main())"]
 RECORD = "polygraphy_debug_replay.json"
@@ -42,7 +43,6 @@ class Bench:
         self.directory = directory
         self.version = version
         self.faults = faults
-        subprocess.run([sys.executable, str(EXAMPLE / "make_models.py"), str(directory)], check=True)
         session = onnxruntime.InferenceSession(directory / "convnet.onnx", providers=["CPUExecutionProvider"])
         (end,) = session.get_inputs()
         image = np.random.default_rng(3).standard_normal(end.shape).astype(np.float32)

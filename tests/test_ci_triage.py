@@ -42,10 +42,8 @@ def triage(
 
 
 @pytest.fixture
-def network(tmp_path: Path) -> Path:
-    make = EXAMPLES / "01_debugging_flaky_trt_tactics" / "make_models.py"
-    subprocess.run([sys.executable, str(make), str(tmp_path)], check=True)
-    return tmp_path
+def network(example_networks: Path) -> Path:
+    return example_networks
 
 
 def test_a_culprit_fails_the_job_and_is_named_in_every_report(network: Path) -> None:

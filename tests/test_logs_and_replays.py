@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 HUNT = EXAMPLES / "03_a_culprit_without_a_fault"
+pytestmark = pytest.mark.usefixtures("example_networks")
+
 POLYGRAPHY = [sys.executable, "-c", "import sys, polygraphy.tools; sys.exit(polygraphy.tools.main())"]
 
 
@@ -75,8 +77,6 @@ def suspects(good: Iterable[Assignment], bad: Iterable[Assignment]) -> dict[str,
 
 @pytest.mark.parametrize("version", ["8.6", "10.13", "11.4"])
 def test_logs_tell_the_suspects_that_replays_tell(version: str, tmp_path: Path) -> None:
-    subprocess.run([sys.executable, str(EXAMPLES / "01_debugging_flaky_trt_tactics" / "make_models.py")],
-                   cwd=tmp_path, check=True)  # fmt: skip
     build(tmp_path, version, "dry", "true")
     pick = [sys.executable, str(HUNT / "pick_kernel.py"), "dry/good"]
     kernel = subprocess.run(pick, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.strip()
@@ -97,8 +97,6 @@ def test_logs_tell_the_suspects_that_replays_tell(version: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("version", ["8.6", "10.13", "11.4"])
 def test_what_polygraphy_prints_is_a_log_that_tells_version_and_layers(version: str, tmp_path: Path) -> None:
-    subprocess.run([sys.executable, str(EXAMPLES / "01_debugging_flaky_trt_tactics" / "make_models.py")],
-                   cwd=tmp_path, check=True)  # fmt: skip
     path = tmp_path / "convert.log"
     path.write_text(run(tmp_path, version, *POLYGRAPHY, "convert", "convnet.onnx", "-o", "a.engine", "-vvv"))
     (found,) = build_log.read(path).builds

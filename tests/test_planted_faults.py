@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 BUILDS = 40
 HUNTING = Path(__file__).parent / "hunting"
-EXAMPLE = Path(__file__).parents[1] / "examples" / "01_debugging_flaky_trt_tactics"
 NETWORKS = ("convnet", "residual", "attention")
 #: Each has its own way to tell what was chosen; on the last two it is chosen inside Myelin graphs as well.
 VERSIONS = ("8.6", "10.13", "11.4")
@@ -115,9 +115,9 @@ def once(mark: Path) -> Iterator[bool]:
         mark.touch()
 
 
-def make_networks(root: Path) -> None:
+def make_networks(root: Path, example: Path) -> None:
     """Make the three networks, with an input and the right output of each."""
-    subprocess.run([sys.executable, str(EXAMPLE / "make_models.py"), str(root)], check=True)
+    shutil.copy(example / "convnet.onnx", root)
     save_residual(root / "residual.onnx")
     save_attention(root / "attention.onnx")
     for name in NETWORKS:
@@ -156,14 +156,14 @@ def build(
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ground(example_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     # The directories of all processes that run tests lie beside each other.
     base = tmp_path_factory.getbasetemp()
     root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "hunting"
     root.mkdir(exist_ok=True)
     with once(root / "networks") as to_do:
         if to_do:
-            make_networks(root)
+            make_networks(root, example_models)
     return root
 
 

@@ -23,6 +23,8 @@ from polygraphy_debug_ext.model.answer import Rank, View
 if TYPE_CHECKING:
     from polygraphy_debug_ext.model import Assignment
 
+pytestmark = pytest.mark.usefixtures("example_networks")
+
 VERSIONS = ("8.6", "10.13", "11.4")
 EXAMPLES = Path(__file__).parents[1] / "examples"
 REJECT = EXAMPLES / "03_a_culprit_without_a_fault" / "reject_kernel.py"
@@ -38,8 +40,6 @@ class Run:
         self.directory = directory
         self.version = version
         self.network = "convnet.onnx"
-        subprocess.run([sys.executable, str(EXAMPLES / "01_debugging_flaky_trt_tactics" / "make_models.py")],
-                       cwd=directory, check=True)  # fmt: skip
 
     def build(
         self, *options: str, seed: int = 1, check: list[str] | None = None, gpu: str | None = None

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
     from polygraphy_debug_ext.model import Assignment
 
+pytestmark = pytest.mark.usefixtures("example_networks")
+
 VERSIONS = ("8.6", "10.13", "11.4")
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-MODELS = EXAMPLES / "01_debugging_flaky_trt_tactics" / "make_models.py"
 REJECT = EXAMPLES / "02_a_culprit_without_a_fault" / "reject_kernel.py"
 POLYGRAPHY = [sys.executable, "-c", "import sys, polygraphy.tools; sys.exit(polygraphy.tools.main())"]
 BUILDS = 20
@@ -37,7 +38,6 @@ class Run:
     def __init__(self, directory: Path, version: str) -> None:
         self.directory, self.version = directory, version
         self.output = ""
-        subprocess.run([sys.executable, str(MODELS)], cwd=directory, check=True)
 
     def build(
         self,

@@ -7,13 +7,17 @@ import re
 import subprocess
 import sys
 from fnmatch import fnmatchcase
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from polygraphy_debug_ext.formats.collection import collect
 
-MODELS = Path(__file__).parents[2] / "examples" / "01_debugging_flaky_trt_tactics" / "make_models.py"
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("example_networks")
+
 POLYGRAPHY = [sys.executable, "-c", "import sys, polygraphy.tools; sys.exit(polygraphy.tools.main())"]
 #: Where a kernel is nearly the fastest (by 2.6 to 3.7 per cent), but measured as the fastest in few builds.
 RARE = "*_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x128x32*"
@@ -22,14 +26,13 @@ BUILDS = 12
 
 
 def build(directory: Path, version: str, *options: str, seed: int = 2) -> tuple[int, str]:
-    """Run in a directory of its own; return the exit status and the output."""
+    """Run in a directory of its own, beside the network; return the exit status and the output."""
     directory.mkdir()
-    subprocess.run([sys.executable, str(MODELS)], cwd=directory, check=True)
     simulator = ["--trt", version, "--seed", str(seed), "--noise", "0.015", "--"]
     done = subprocess.run(
         [
             *(sys.executable, "-m", "polygraphy_debug_ext.simulator", *simulator, *POLYGRAPHY),
-            *("debug", "build", "convnet.onnx", "--fp16", "--save-tactics", "replay.json"),
+            *("debug", "build", "../convnet.onnx", "--fp16", "--save-tactics", "replay.json"),
             *("--artifacts", "replay.json", "--artifacts-dir", "replays", *options, "--check", "true"),
         ],
         cwd=directory,

@@ -13,6 +13,8 @@ import pytest
 
 from polygraphy_debug_ext.formats import replay
 
+pytestmark = pytest.mark.usefixtures("example_networks")
+
 POLYGRAPHY = [sys.executable, "-c", "import sys, polygraphy.tools; sys.exit(polygraphy.tools.main())"]
 SIMULATOR = [sys.executable, "-m", "polygraphy_debug_ext.simulator", "--seed", "1"]
 CASES = Path(__file__).parents[1] / "data" / "cases"
@@ -44,8 +46,6 @@ def convert(directory: Path, *words: str, version: str = "", status: int = 0) ->
 
 def record(directory: Path, version: str) -> Path:
     """Build the network of the example once; return the replay."""
-    make = Path(__file__).parents[2] / "examples" / "01_debugging_flaky_trt_tactics" / "make_models.py"
-    subprocess.run([sys.executable, str(make)], cwd=directory, check=True)
     words = ["debug", "build", "convnet.onnx", "--save-tactics", "replay.json", "--artifacts", "replay.json"]
     words += ["--artifacts-dir", "built", "--until", "1", "--check", "cp", "{engine}", "kept.engine"]
     done = polygraphy(directory, *words, version=version)

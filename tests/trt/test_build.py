@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-MODELS = Path(__file__).parents[2] / "examples" / "01_debugging_flaky_trt_tactics" / "make_models.py"
 
-
+@pytest.mark.usefixtures("example_networks")
 @pytest.mark.parametrize("version", ["8.6", "10.13", "11.4"])
 def test_mixtures_of_two_builds_are_forced_and_recorded(tmp_path: Path, version: str) -> None:
-    subprocess.run([sys.executable, str(MODELS)], cwd=tmp_path, check=True)
     done = subprocess.run(
         [*(sys.executable, "-m", "polygraphy_debug_ext.simulator", "--trt", version, "--seed", "1", "--"),
          *(sys.executable, str(Path(__file__).with_name("forced_builds.py")))],
