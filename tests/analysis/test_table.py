@@ -158,6 +158,14 @@ def test_tensors_are_compared_on_what_all_records_tell() -> None:
     assert table.not_compared == frozenset(Field) - {Field.DTYPE}
 
 
+def test_tensors_tell_equal_ids_apart_beside_others() -> None:
+    infos = [TensorInfo(dtype=dtype) for dtype in ("HALF", "FLOAT", "HALF")]
+    equal = [Tactic(implementation=7, tactic=1, inputs=(info,)) for info in infos]
+    swapped = Tactic(implementation=7, tactic=1, outputs=(infos[0],))
+    _, found = codes(*(build(a=each) for each in (*equal, swapped, recorded(2), recorded(2 - 2**64))))
+    assert found == [[0], [1], [0], [2], [3], [3]]
+
+
 def test_what_the_engine_does_not_have_is_no_choice() -> None:
     void = Tactic(implementation=7, tactic=1, witnesses=frozenset({Witness.CACHE}))
     table, found = codes(build(a=void, b=recorded(1)), build(a=recorded(1), b=recorded(1)))

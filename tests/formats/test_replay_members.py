@@ -76,6 +76,15 @@ def test_layers_that_differ_in_their_times_are_one(monkeypatch: pytest.MonkeyPat
     assert first.layers["a"].time_ms is None
 
 
+def test_a_layer_without_a_time_of_its_own_is_compared_as_a_whole() -> None:
+    members = Members()
+    sizes = []
+    for time in (0.25, 0.5, 0.25):
+        assert members.scan(text(a=layer(1, time_ms=None, other={"time_ms": time}))) is not None
+        sizes.append(members.size)
+    assert sizes[0] < sizes[1] == sizes[2]
+
+
 @pytest.mark.parametrize("time", ["NaN", "01", "1.", "1e999", "--1", "1.5.5", "1e", "0x1", '"1"'])
 def test_a_time_that_is_no_number_is_not_passed_over(time: str) -> None:
     members = Members()
