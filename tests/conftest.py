@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import io
 import os
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import polygraphy.tools
 import pytest
+from polygraphy.logger import G_LOGGER
 
 from polygraphy_debug_ext.formats import replay
 from polygraphy_debug_ext.model import Assignment, Source, Tactic, TensorInfo
@@ -35,6 +41,44 @@ class WriteReplays(Protocol):
     """Writes a replay of each assignment into a directory, which is made."""
 
     def __call__(self, directory: Path, *assignments: Assignment) -> Path: ...
+
+
+class Polygraphy(Protocol):
+    """Runs Polygraphy with these words in a directory, and tells status and output as those of a process."""
+
+    def __call__(self, *words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]: ...
+
+
+@pytest.fixture
+def polygraphy_here(monkeypatch: pytest.MonkeyPatch) -> Polygraphy:
+    """Run the command line of Polygraphy in this process, for tests of what is said: to start another takes longer than to say it."""
+
+    def run(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+        arguments = ["polygraphy", *map(str, words)]
+        output, errors = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+        with contextlib.ExitStack() as stack:
+            patch = stack.enter_context(monkeypatch.context())
+            stack.enter_context(warnings.catch_warnings())
+            warnings.filterwarnings("ignore", module=r"polygraphy\.")
+            stack.enter_context(contextlib.redirect_stdout(output))
+            stack.enter_context(contextlib.redirect_stderr(errors))
+            status = _status(patch, arguments, cwd)
+        said = (stream.buffer.getvalue().decode() for stream in (output, errors))
+        return subprocess.CompletedProcess(arguments, status, *said)
+
+    return run
+
+
+def _status(patch: pytest.MonkeyPatch, arguments: list[str], cwd: Path) -> int:
+    """Run Polygraphy with a logger as new, and return its exit status."""
+    for name, value in list(vars(G_LOGGER).items()):
+        patch.setattr(G_LOGGER, name, copy.copy(value))
+    patch.chdir(cwd)
+    patch.setattr(sys, "argv", arguments)
+    try:
+        return int(polygraphy.tools.main() or 0)
+    except SystemExit as end:
+        return int(end.code or 0)
 
 
 @pytest.fixture(scope="session")

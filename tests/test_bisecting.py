@@ -27,6 +27,8 @@ from polygraphy_debug_ext.formats import replay
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tests.conftest import Polygraphy
+
 pytestmark = pytest.mark.usefixtures("example_networks")
 
 VERSIONS = ("8.6", "10.13", "11.4")
@@ -291,13 +293,15 @@ def test_a_search_that_was_killed_goes_on_to_the_same_result_and_builds_nothing_
         ),
     ],
 )
-def test_a_mistake_is_told_with_what_to_do(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
-    bench = Bench(tmp_path, "11.4")
+def test_a_mistake_is_told_with_what_to_do(
+    polygraphy_here: Polygraphy, cases: Path, tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
     (tmp_path / "runs" / "good").mkdir(parents=True)
-    log = Path(__file__).parent / "data" / "cases" / "01-trt10-trtexec-verbose" / "build.log"
-    convert = [*POLYGRAPHY, "debug", "convert-tactics", str(log), "-o", "log.json"]
-    subprocess.run(convert, cwd=tmp_path, check=True, capture_output=True)
-    text = bench.run("bisect-tactics", *options, status=1)
-    assert message in text
-    assert "Traceback" not in text
+    log = cases / "01-trt10-trtexec-verbose" / "build.log"
+    done = polygraphy_here("debug", "convert-tactics", log, "-o", "log.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    command = ["debug", "bisect-tactics", "convnet.onnx", "--fp16", *options, "--hide-fail-output"]
+    done = polygraphy_here(*command, "--check", "true", cwd=tmp_path)
+    assert done.returncode == 1
+    assert message in done.stdout + done.stderr
     assert not (tmp_path / "polygraphy_artifacts").exists()

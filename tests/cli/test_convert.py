@@ -8,10 +8,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from polygraphy_debug_ext.formats import replay
+
+if TYPE_CHECKING:
+    from tests.conftest import Polygraphy
 
 pytestmark = pytest.mark.usefixtures("example_networks")
 
@@ -116,8 +120,12 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_with_what_to_do(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
-    assert message in convert(tmp_path, *words, status=1)
+def test_a_mistake_is_told_with_what_to_do(
+    polygraphy_here: Polygraphy, tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    done = polygraphy_here("debug", "convert-tactics", *words, cwd=tmp_path)
+    assert done.returncode == 1
+    assert message in done.stdout + done.stderr
 
 
 def test_a_failed_build_has_no_tactics_to_convert(tmp_path: Path) -> None:

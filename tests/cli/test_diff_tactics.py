@@ -10,29 +10,39 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 from polygraphy_debug_ext.formats import avoid, journal
 
 if TYPE_CHECKING:
-    from tests.conftest import MakeAssignment, WriteReplays
+    from tests.conftest import MakeAssignment, Polygraphy, WriteReplays
 
 POLYGRAPHY = [sys.executable, "-c", "import sys, polygraphy.tools; sys.exit(polygraphy.tools.main())"]
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def diff(*arguments: str | Path, cwd: Path) -> tuple[int, list[str]]:
+class Diff(Protocol):
+    """Runs diff-tactics in a directory."""
+
+    def __call__(self, *arguments: str | Path, cwd: Path) -> tuple[int, list[str]]: ...
+
+
+@pytest.fixture
+def diff(polygraphy_here: Polygraphy) -> Diff:
     """Return the exit status and the lines, without colours."""
-    command = [*POLYGRAPHY, "debug", "diff-tactics", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
-    assert "Traceback" not in done.stdout + done.stderr
-    return done.returncode, ANSI.sub("", done.stdout).splitlines()
+
+    def run(*arguments: str | Path, cwd: Path) -> tuple[int, list[str]]:
+        done = polygraphy_here("debug", "diff-tactics", *arguments, cwd=cwd)
+        assert "Traceback" not in done.stdout + done.stderr
+        return done.returncode, ANSI.sub("", done.stdout).splitlines()
+
+    return run
 
 
 def test_suspects_are_shown_in_the_words_of_polygraphy_with_the_evidence(
-    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+    diff: Diff, tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
     write_replays(tmp_path / "good", *([assignment(conv1=1, fc=4), assignment(conv1=2, fc=4)] * 3))
     write_replays(tmp_path / "bad", *([assignment(conv1=-3, fc=4)] * 5))
@@ -62,7 +72,7 @@ def test_suspects_are_shown_in_the_words_of_polygraphy_with_the_evidence(
 
 
 def test_the_seed_workflow_ends_to_the_letter(
-    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+    diff: Diff, tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
     write_replays(tmp_path / "replays" / "good", assignment(a=1), assignment(a=2))
     status, lines = diff("--dir", "replays", cwd=tmp_path)
@@ -75,7 +85,7 @@ def test_the_seed_workflow_ends_to_the_letter(
 
 
 def test_tactics_that_these_builds_cannot_tell_apart_are_said_to_be_so(
-    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+    diff: Diff, tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
     write_replays(tmp_path / "good", *[assignment(a=1, b=1)] * 8)
     write_replays(tmp_path / "bad", *[assignment(a=2, b=2)] * 8)
@@ -87,7 +97,7 @@ def test_tactics_that_these_builds_cannot_tell_apart_are_said_to_be_so(
 
 
 def test_bad_builds_without_an_answer_have_a_status_of_their_own(
-    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+    diff: Diff, tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
     write_replays(tmp_path / "bad", assignment(a=1), assignment(a=2))
     status, lines = diff("--dir", tmp_path, cwd=tmp_path)
@@ -101,32 +111,32 @@ def test_bad_builds_without_an_answer_have_a_status_of_their_own(
 
 
 @pytest.mark.parametrize(
-    ("good", "bad", "status"),
+    ("sides", "status"),
     [
-        ([1, 1, 1], [], 0),
-        ([1] * 8, [2] * 8, 10),
-        ([1], [2], 11),
-        ([], [1, 2], 11),
-        ([1, 1], [1, 1], 12),
+        ({"good": [1, 1, 1], "bad": []}, 0),
+        ({"good": [1] * 8, "bad": [2] * 8}, 10),
+        ({"good": [1], "bad": [2]}, 11),
+        ({"good": [], "bad": [1, 2]}, 11),
+        ({"good": [1, 1], "bad": [1, 1]}, 12),
     ],
 )
 def test_with_exit_code_the_status_tells_the_verdict(
+    diff: Diff,
     tmp_path: Path,
     assignment: MakeAssignment,
     write_replays: WriteReplays,
-    good: list[int],
-    bad: list[int],
+    sides: dict[str, list[int]],
     status: int,
 ) -> None:
-    write_replays(tmp_path / "good", *(assignment(a=number, b=1) for number in good))
-    write_replays(tmp_path / "bad", *(assignment(a=number, b=1) for number in bad))
+    for side, numbers in sides.items():
+        write_replays(tmp_path / side, *(assignment(a=number, b=1) for number in numbers))
     found, lines = diff("--dir", tmp_path, "--exit-code", cwd=tmp_path)
     assert found == status, lines
     found, lines = diff("--dir", tmp_path, "--exit-code", "--format", "json", cwd=tmp_path)
     assert found == json.loads("\n".join(lines))["status"] == status
 
 
-def test_wrong_files_have_the_status_of_errors_with_exit_code_too(tmp_path: Path) -> None:
+def test_wrong_files_have_the_status_of_errors_with_exit_code_too(diff: Diff, tmp_path: Path) -> None:
     assert diff("--dir", tmp_path, "--exit-code", cwd=tmp_path)[0] == 1
 
 
@@ -149,7 +159,7 @@ def test_only_the_document_is_on_standard_output(
 
 
 def test_text_in_a_file_is_that_of_the_log_without_its_marks(
-    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+    diff: Diff, tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
     write_replays(tmp_path / "good", assignment(a=1), assignment(a=2))
     diff("--dir", tmp_path, "--output", "answer.txt", cwd=tmp_path)
@@ -172,7 +182,12 @@ def test_errors_of_documents_are_not_on_standard_output(tmp_path: Path) -> None:
     ("place", "message"), [("good", "is a directory"), ("gone/x", "gone is no directory")]
 )
 def test_an_output_that_cannot_be_is_refused_first(
-    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays, place: str, message: str
+    diff: Diff,
+    tmp_path: Path,
+    assignment: MakeAssignment,
+    write_replays: WriteReplays,
+    place: str,
+    message: str,
 ) -> None:
     write_replays(tmp_path / "good", assignment(a=1))
     status, lines = diff("--dir", ".", "--output", place, cwd=tmp_path)
@@ -180,7 +195,7 @@ def test_an_output_that_cannot_be_is_refused_first(
 
 
 def test_evidence_is_not_overwritten(
-    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+    diff: Diff, tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
     (path,) = write_replays(tmp_path / "good", assignment(a=1)).iterdir()
     content = path.read_bytes()
@@ -230,7 +245,7 @@ def test_colours_are_for_terminals_that_want_them(
 
 
 def test_kernels_are_suspects_wherever_they_are(
-    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+    diff: Diff, tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
     write_replays(tmp_path / "good", *[assignment(a=1, b=1)] * 6)
     write_replays(tmp_path / "bad", assignment(a=2, b=1), assignment(a=1, b=2), assignment(a=2, b=2))
@@ -253,15 +268,16 @@ def test_kernels_are_suspects_wherever_they_are(
         (["--method", "guess"], "invalid choice: 'guess'"),
     ],
 )
-def test_values_that_mean_nothing_are_refused(tmp_path: Path, options: list[str], message: str) -> None:
-    command = [*POLYGRAPHY, "debug", "diff-tactics", "--dir", ".", *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+def test_values_that_mean_nothing_are_refused(
+    polygraphy_here: Polygraphy, tmp_path: Path, options: list[str], message: str
+) -> None:
+    done = polygraphy_here("debug", "diff-tactics", "--dir", ".", *options, cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
 
 
 def test_files_of_another_kind_are_counted_and_named(
-    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+    diff: Diff, tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
     write_replays(tmp_path / "good", assignment(a=1))
     write_replays(tmp_path / "bad", assignment(a=2))
@@ -308,7 +324,7 @@ def broken(root: Path, case: str) -> tuple[list[str], str]:
         "not a replay",
     ],
 )
-def test_wrong_input_is_named_with_a_remedy_and_fails(tmp_path: Path, case: str) -> None:
+def test_wrong_input_is_named_with_a_remedy_and_fails(diff: Diff, tmp_path: Path, case: str) -> None:
     arguments, message = broken(tmp_path, case)
     status, lines = diff(*arguments, cwd=tmp_path)
     assert status == 1
@@ -317,7 +333,7 @@ def test_wrong_input_is_named_with_a_remedy_and_fails(tmp_path: Path, case: str)
     assert not any("Could not determine" in line for line in lines)
 
 
-def test_where_nothing_can_be_compared_the_files_are_named(tmp_path: Path) -> None:
+def test_where_nothing_can_be_compared_the_files_are_named(diff: Diff, tmp_path: Path) -> None:
     (tmp_path / "good").mkdir()
     (tmp_path / "good" / "notes.txt").write_text("hello")
     status, lines = diff("--dir", tmp_path, cwd=tmp_path)
@@ -328,7 +344,7 @@ def test_where_nothing_can_be_compared_the_files_are_named(tmp_path: Path) -> No
 
 
 def test_a_truncated_replay_fails_and_is_named(
-    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+    diff: Diff, tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
     write_replays(tmp_path / "good", assignment(a=1))
     path = next(write_replays(tmp_path / "bad", assignment(a=2)).iterdir())
@@ -339,7 +355,7 @@ def test_a_truncated_replay_fails_and_is_named(
 
 
 def test_different_networks_are_not_compared(
-    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+    diff: Diff, tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
     write_replays(tmp_path / "good", assignment(a=1))
     write_replays(tmp_path / "bad", assignment(b=1))
@@ -348,7 +364,7 @@ def test_different_networks_are_not_compared(
     assert "have no layer in common: they are of different networks" in lines[0]
 
 
-def test_layer_information_is_compared_and_said_to_be(cases: Path, tmp_path: Path) -> None:
+def test_layer_information_is_compared_and_said_to_be(diff: Diff, cases: Path, tmp_path: Path) -> None:
     root = cases / "12-replay-identical-myelin-hides-it"
     status, lines = diff("--dir", root / "layerinfo", cwd=tmp_path)
     assert status == 0
@@ -358,7 +374,7 @@ def test_layer_information_is_compared_and_said_to_be(cases: Path, tmp_path: Pat
     )
 
 
-def test_engines_without_tactics_say_how_to_rebuild_them(cases: Path, tmp_path: Path) -> None:
+def test_engines_without_tactics_say_how_to_rebuild_them(diff: Diff, cases: Path, tmp_path: Path) -> None:
     path = cases / "08-layerinfo-names-only" / "li.json"
     status, lines = diff("--good", path, "--bad", path, cwd=tmp_path)
     assert status == 1
@@ -367,7 +383,7 @@ def test_engines_without_tactics_say_how_to_rebuild_them(cases: Path, tmp_path: 
 
 
 def test_builds_of_several_environments_are_not_mixed(
-    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+    diff: Diff, tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
     old = {"tensorrt": "8.6.1", "gpu": "NVIDIA A100", "host": "a"}
     new = {"tensorrt": "10.13.3.9", "host": "b"}
@@ -389,7 +405,7 @@ def test_builds_of_several_environments_are_not_mixed(
 
 
 def test_different_hosts_are_mentioned_and_compared(
-    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+    diff: Diff, tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
     for side, number in (("good", 1), ("bad", 2)):
         each = dataclasses.replace(assignment(a=number), metadata={"tensorrt": "10.13.3.9", "host": side})
@@ -400,7 +416,7 @@ def test_different_hosts_are_mentioned_and_compared(
 
 
 def test_a_journal_is_a_help_and_not_a_condition(
-    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+    diff: Diff, tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
     write_replays(tmp_path / "good", assignment(a=1))
     write_replays(tmp_path / "bad", assignment(a=2))
@@ -414,7 +430,7 @@ def test_a_journal_is_a_help_and_not_a_condition(
 
 
 def test_a_replay_that_was_changed_after_a_run_filed_it_is_flagged(
-    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+    diff: Diff, tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
     (path,) = write_replays(tmp_path / "good", assignment(a=1)).iterdir()
     write_replays(tmp_path / "bad", assignment(a=2))
@@ -454,7 +470,7 @@ def test_tensorrt_is_never_imported(
     assert done.stdout.splitlines()[-1] == "loaded: []"
 
 
-def test_the_help_names_every_exit_status(tmp_path: Path) -> None:
+def test_the_help_names_every_exit_status(diff: Diff, tmp_path: Path) -> None:
     status, lines = diff("--help", cwd=tmp_path)
     text = "\n".join(lines)
     assert status == 0
@@ -463,7 +479,7 @@ def test_the_help_names_every_exit_status(tmp_path: Path) -> None:
 
 
 def test_what_the_verdict_names_goes_to_a_list_of_what_to_avoid(
-    tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
+    diff: Diff, tmp_path: Path, assignment: MakeAssignment, write_replays: WriteReplays
 ) -> None:
     write_replays(tmp_path / "good", *([assignment(conv1=1, fc=4), assignment(conv1=2, fc=4)] * 3))
     write_replays(tmp_path / "bad", *([assignment(conv1=-3, fc=4)] * 5))
@@ -475,7 +491,9 @@ def test_what_the_verdict_names_goes_to_a_list_of_what_to_avoid(
     assert entry.kernel is None
 
 
-def test_where_the_verdict_names_nothing_there_is_nothing_to_avoid(tmp_path: Path, cases: Path) -> None:
+def test_where_the_verdict_names_nothing_there_is_nothing_to_avoid(
+    diff: Diff, tmp_path: Path, cases: Path
+) -> None:
     replays = cases / "19-always-bad-not-flaky" / "replays"
     _, lines = diff("--dir", replays, "--save-avoid", "avoid.json", cwd=tmp_path)
     assert lines[-1] == "[W] --save-avoid: no culprit was found, so avoid.json was not written."

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
 
 import pytest
@@ -20,19 +20,29 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from tests.conftest import MakeAssignment, WriteReplays
+    from tests.conftest import MakeAssignment, Polygraphy, WriteReplays
 
 POLYGRAPHY = [sys.executable, "-c", "import sys, polygraphy.tools; sys.exit(polygraphy.tools.main())"]
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 STAMP = "12-02-26_09-35-12"
 
 
-def report(*arguments: str | Path, cwd: Path) -> tuple[int, str]:
+class Report(Protocol):
+    """Runs `debug report` in a directory."""
+
+    def __call__(self, *arguments: str | Path, cwd: Path) -> tuple[int, str]: ...
+
+
+@pytest.fixture
+def report(polygraphy_here: Polygraphy) -> Report:
     """Return the exit status and what was printed, without colours."""
-    command = [*POLYGRAPHY, "debug", "report", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
-    assert "Traceback" not in done.stdout + done.stderr
-    return done.returncode, ANSI.sub("", done.stdout)
+
+    def run(*arguments: str | Path, cwd: Path) -> tuple[int, str]:
+        done = polygraphy_here("debug", "report", *arguments, cwd=cwd)
+        assert "Traceback" not in done.stdout + done.stderr
+        return done.returncode, ANSI.sub("", done.stdout)
+
+    return run
 
 
 @pytest.fixture
@@ -70,7 +80,7 @@ def crash(trial: int) -> tuple[form.Event, ...]:
     )
 
 
-def test_the_verdict_and_the_place_of_the_page_are_printed(directory: Path) -> None:
+def test_the_verdict_and_the_place_of_the_page_are_printed(report: Report, directory: Path) -> None:
     status, printed = report("--dir", "runs", "-o", "page.html", cwd=directory.parent)
     assert status == 0
     verdict, place = printed.splitlines()
@@ -81,12 +91,12 @@ def test_the_verdict_and_the_place_of_the_page_are_printed(directory: Path) -> N
     assert '"./runs/bad/replay_N0.json"' in text
 
 
-def test_the_page_is_in_the_directory_unless_it_is_named(directory: Path) -> None:
+def test_the_page_is_in_the_directory_unless_it_is_named(report: Report, directory: Path) -> None:
     assert report("--dir", directory, cwd=directory)[0] == 0
     assert (directory / "report.html").is_file()
 
 
-def test_an_earlier_report_is_replaced_whole(directory: Path) -> None:
+def test_an_earlier_report_is_replaced_whole(report: Report, directory: Path) -> None:
     page = directory / "report.html"
     report("--dir", directory, cwd=directory)
     before = page.stat().st_ino
@@ -112,7 +122,7 @@ def test_an_earlier_report_is_replaced_whole(directory: Path) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_what_cannot_be_done_is_said_and_nothing_is_written(
-    directory: Path, arguments: list[str], message: str
+    report: Report, directory: Path, arguments: list[str], message: str
 ) -> None:
     root = directory.parent
     (root / "notes.txt").write_text("mine")
@@ -124,7 +134,7 @@ def test_what_cannot_be_done_is_said_and_nothing_is_written(
     assert not list(root.rglob("*.html"))
 
 
-def test_a_damaged_replay_is_an_error_that_names_it(directory: Path) -> None:
+def test_a_damaged_replay_is_an_error_that_names_it(report: Report, directory: Path) -> None:
     path = directory / "bad" / "replay_N0.json"
     path.write_bytes(path.read_bytes()[:-20])
     status, printed = report("--dir", directory, cwd=directory)
@@ -132,7 +142,7 @@ def test_a_damaged_replay_is_an_error_that_names_it(directory: Path) -> None:
     assert "replay_N0.json" in printed
 
 
-def test_files_left_out_are_noted_on_the_page(directory: Path) -> None:
+def test_files_left_out_are_noted_on_the_page(report: Report, directory: Path) -> None:
     (directory / "bad" / "notes\x1b[31m.txt").write_text("hello")
     status, printed = report("--dir", directory, cwd=directory)
     assert status == 0
@@ -140,7 +150,7 @@ def test_files_left_out_are_noted_on_the_page(directory: Path) -> None:
     assert r"notes\x1b[31m.txt" in (directory / "report.html").read_text()
 
 
-def test_trials_without_a_build_are_worth_a_page(tmp_path: Path) -> None:
+def test_trials_without_a_build_are_worth_a_page(report: Report, tmp_path: Path) -> None:
     journal(tmp_path, *crash(0), *crash(1))
     status, printed = report("--dir", tmp_path, cwd=tmp_path)
     assert status == 0
@@ -153,7 +163,7 @@ def test_trials_without_a_build_are_worth_a_page(tmp_path: Path) -> None:
     assert "The run is not finished." in text
 
 
-def test_a_journal_that_cannot_be_read_does_not_hide_the_builds(directory: Path) -> None:
+def test_a_journal_that_cannot_be_read_does_not_hide_the_builds(report: Report, directory: Path) -> None:
     (directory / form.NAME).write_text("not a journal\n")
     status, printed = report("--dir", directory, cwd=directory)
     assert status == 0
@@ -161,7 +171,7 @@ def test_a_journal_that_cannot_be_read_does_not_hide_the_builds(directory: Path)
     assert "[I] The culprit" in printed
 
 
-def test_what_does_not_fit_the_journal_is_noted(directory: Path) -> None:
+def test_what_does_not_fit_the_journal_is_noted(report: Report, directory: Path) -> None:
     place = form.Placement(source="replay.json", destination="bad/replay_N0.json", digest="sha256:0")
     started = form.TrialStarted(trial=0, time="2026-12-02T09:36:00.000+00:00")
     judged = form.TrialJudged(
@@ -172,7 +182,7 @@ def test_what_does_not_fit_the_journal_is_noted(directory: Path) -> None:
     assert "bad/replay_N0.json: was changed after it was filed" in (directory / "report.html").read_text()
 
 
-def test_each_environment_has_a_verdict_of_its_own(tmp_path: Path) -> None:
+def test_each_environment_has_a_verdict_of_its_own(report: Report, tmp_path: Path) -> None:
     for version, faulty in (("10.13.3.9", "a"), ("11.4.0.1", "b")):
         for number in range(16):
             bad = number % 2 == 1
