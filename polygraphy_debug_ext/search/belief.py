@@ -36,8 +36,8 @@ class Belief:
 
     parts: tuple[tuple[float, Beta, Beta], ...]
     common: Mixture
-    none: float = 0.1
-    interaction: float = 0.01
+    none: float = 0.11
+    interaction: float = 0.005
 
 
 #: Checks that hardly err; that err one time in twenty, in ten, in five; a culprit that shows half the time; false alarms;

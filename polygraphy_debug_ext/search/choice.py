@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from polygraphy_debug_ext.search.hypotheses import SINGLE
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -20,16 +18,14 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 #: Once it is that probable that no unit is at fault, and more so than that any given one is, an end is built.
-END_FROM: Final = 0.05
+END_FROM: Final = 0.06
 #: Once a suspect is that probable, the test is chosen that tells most for it or against it; later where the check errs.
 SUSPECT_FROM: Final = 0.22
 SUSPECT_FROM_IF_IT_ERRS: Final = 0.35
 #: A test that is no beginning of the order is preferred to one that tells a little more, where the check errs.
-DETOUR_BONUS: Final = 1.1
+DETOUR_BONUS: Final = 1.5
 #: A check that finds culprits at least so often, and errs at most so often, is taken as one that does not err.
 _STEADY: Final = (0.9, 0.1)
-#: Units act alone, if that is so probable.
-_ALONE: Final = 0.97
 #: How often a way round refused tests is looked for.
 _DETOURS: Final = 4
 
@@ -157,11 +153,9 @@ def _detours(posterior: Posterior, terrain: Terrain, generator: np.random.Genera
 
 
 def _errs(posterior: Posterior) -> bool:
-    """Say whether the check seems to err, under the likeliest hypothesis, and only that: no unit acts with others."""
-    if float(posterior.weights[SINGLE].sum()) < _ALONE * float(posterior.weights.sum()):
-        return False
-    at = np.unravel_index(int(posterior.weights.argmax()), posterior.weights.shape)
-    return bool(posterior.fails_with[at] < _STEADY[0] or posterior.fails_without[at] > _STEADY[1])
+    """Say whether the check seems to err, under the likeliest hypothesis."""
+    present, absent = posterior.rates
+    return present < _STEADY[0] or absent > _STEADY[1]
 
 
 def _choice(posterior: Posterior, terrain: Terrain, build: Flags, *, arm: bool = False) -> Choice:

@@ -109,6 +109,19 @@ def test_tactics_that_fail_only_together_are_found_as_a_set_of_which_each_is_nec
     assert all(arm.passes for arm in culprit.lacking)
 
 
+def test_tactics_that_fail_only_together_are_not_taken_for_noise_nor_noise_for_them(world: MakeWorld) -> None:
+    right = 0
+    for seed in range(12):
+        result = world(64, lambda bad: {"f3", "f17"} <= bad, 0.05, 0.95).search(Settings(seed=seed)).result()
+        found = {name for culprit in result.culprits for name in culprit.factors}
+        if result.outcome is Outcome.CONFIRMED:
+            assert found == {"f3", "f17"}
+            right += 1
+        else:
+            assert result.outcome in {Outcome.INCONCLUSIVE, Outcome.NOT_CONFIRMED, Outcome.NEEDS_PARTNER}
+    assert right >= 11
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_two_culprits_that_fail_by_themselves_are_found_one_after_the_other(
     world: MakeWorld, seed: int
