@@ -36,7 +36,7 @@ class Belief:
 
     parts: tuple[tuple[float, Beta, Beta], ...]
     common: Mixture
-    none: float = 0.11
+    none: float = 0.12
     interaction: float = 0.005
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Once it is that probable that no unit is at fault, and more so than that any given one is, an end is built.
 END_FROM: Final = 0.06
 #: Once a suspect is that probable, the test is chosen that tells most for it or against it; later where the check errs.
-SUSPECT_FROM: Final = 0.22
+SUSPECT_FROM: Final = 0.255
 SUSPECT_FROM_IF_IT_ERRS: Final = 0.35
 #: A test that is no beginning of the order is preferred to one that tells a little more, where the check errs.
 DETOUR_BONUS: Final = 1.5
