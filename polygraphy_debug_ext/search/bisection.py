@@ -30,10 +30,7 @@ from polygraphy_debug_ext.model.isolation import (
 from polygraphy_debug_ext.search import planning
 from polygraphy_debug_ext.search.casebook import Casebook
 from polygraphy_debug_ext.search.choice import Choice, arms, best_arm, choose
-from polygraphy_debug_ext.search.hypotheses import (
-    Posterior,
-    posterior,
-)
+from polygraphy_debug_ext.search.hypotheses import Posterior, posterior
 from polygraphy_debug_ext.search.necessity import MinimalSet, sequential
 from polygraphy_debug_ext.search.rows import Level
 from polygraphy_debug_ext.search.settings import Settings
@@ -203,18 +200,11 @@ class Bisection:
         if choice is None or self._outcome is not None:
             return None
         bad = self._level.factors(len(self._names), choice.build)
-        if choice.arm:
-            return _Next(
-                bad=bad,
-                phase=Phase.CONFIRMATION,
-                purpose=self._book.purpose(self._book.flagged(self._removed()), bad, Phase.CONFIRMATION),
-                fresh=True,
-            )
-        return _Next(
-            bad=bad,
-            phase=Phase.SEARCH,
-            purpose=self._book.purpose(self._book.flagged(self._removed()), bad, Phase.SEARCH),
-        )
+        return self._mixture(bad, Phase.CONFIRMATION if choice.arm else Phase.SEARCH)
+
+    def _mixture(self, bad: Flags, phase: Phase) -> _Next:
+        purpose = self._book.purpose(self._book.flagged(self._removed()), bad, phase)
+        return _Next(bad=bad, phase=phase, purpose=purpose, fresh=phase is Phase.CONFIRMATION)
 
     def _prove_ends(self, now: Posterior) -> _Next | None:
         """Return a build of an end; None once both are proved."""
@@ -305,14 +295,7 @@ class Bisection:
                     )
                     self._outcome = Outcome.NOT_CONFIRMED
                     return None
-                return _Next(
-                    bad=asked,
-                    phase=Phase.CONFIRMATION,
-                    purpose=self._book.purpose(
-                        self._book.flagged(self._removed()), asked, Phase.CONFIRMATION
-                    ),
-                    fresh=True,
-                )
+                return self._mixture(asked, Phase.CONFIRMATION)
         inside, outside, *lacking = verdicts
         if any(lacking):
             # A smaller set fails as well: go on with that.

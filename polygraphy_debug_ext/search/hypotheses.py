@@ -67,17 +67,18 @@ def fails_if_both(units: Flags) -> Flags:
 
 def partners_of(units: Flags) -> Flags:
     """Return builds x partners: units, or groups of neighbours, at their bad value if most are."""
-    size = _group(units.shape[1])
-    if size == 1:
+    count = units.shape[1]
+    first = _groups(count)
+    if len(first) == count:
         return units
-    first = np.arange(0, units.shape[1], size)
     bad = np.add.reduceat(units, first, axis=1, dtype=np.int64)
-    result: Flags = 2 * bad > np.diff(first, append=units.shape[1])
+    result: Flags = 2 * bad > np.diff(first, append=count)
     return result
 
 
-def _group(count: int) -> int:
-    return -(-count // PARTNERS)
+def _groups(count: int) -> Counts:
+    """Return the first unit of each partner."""
+    return np.arange(0, count, -(-count // PARTNERS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,22 +100,20 @@ class Kind:
     def told(self, build: Flags) -> Floats:
         """Return what a build adds to the probability of a failure, and to the entropy that is left: 2 x units."""
         partners = partners_of(build[None, :])[0]
-        if self.index == SINGLE:
-            added = build * self._more(None)
-        elif self.index == BOTH:
-            added = fails_if_both(build[None, :])[0] * self._more(None)
-        elif self.index == PARTNER:
-            added = build * self._more(partners)
-        else:
+        if self.index == BOTH:
+            added = fails_if_both(build[None, :])[0] * self._more(partners)
+        elif self.index == OTHER:
             # All pairs but those of which neither is in it.
             added = self._more(np.ones_like(partners)) - ~build * self._more(~partners)
+        else:
+            added = build * self._more(partners)
         result: Floats = self.without + added
         return result
 
-    def _more(self, partners: Flags | None) -> Floats:
+    def _more(self, partners: Flags) -> Floats:
         """Return what builds that fail by them add, 2 x units; of pairs, those with these partners."""
         more = self.more
-        if partners is not None:
+        if self.index in {PARTNER, OTHER}:
             weights = np.where(partners, self.partners, 0).astype(np.float32)
             more = weights @ more[0], weights @ more[1]
         result: Floats = self.prior * np.stack(more)
@@ -122,9 +121,7 @@ class Kind:
 
     def rates(self, unit: int) -> tuple[float, float]:
         """Return the probabilities of a failing build if it fails by a unit, and if it does not."""
-        pairs = self.more[0].ndim > 1
-        every = np.ones(len(self.partners), dtype=np.bool_)
-        more = float(self._more(every if pairs else None)[0, unit])
+        more = float(self._more(np.ones_like(self.partners, dtype=np.bool_))[0, unit])
         without, weight = float(self.without[0, unit]), float(self.weights[unit])
         return (without + more) / weight, without / weight
 
@@ -302,8 +299,8 @@ def _grounds(share: Floats, units: Flags, failed: Flags, belief: Belief) -> list
     either = groups[:, None] + alone[None, :] - together
     both = (scale @ fails_if_both(units)).astype(np.int64)
     both[[0, -1]] = none
-    size, count = _group(len(share)), len(share)
-    first = np.arange(0, count, size)
+    count = len(share)
+    first = _groups(count)
     last = np.append(first[1:], count) - 1
     position = np.arange(count)
     weight = np.add.reduceat(share, first)
