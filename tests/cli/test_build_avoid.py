@@ -24,8 +24,6 @@ pytestmark = pytest.mark.usefixtures("example_networks")
 
 VERSIONS = ("8.6", "10.13", "11.4")
 ROOT = Path(__file__).parents[2]
-EXAMPLES = ROOT / "examples"
-REJECT = EXAMPLES / "02_a_culprit_without_a_fault" / "reject_kernel.py"
 POLYGRAPHY = [sys.executable, "-c", "import sys, polygraphy.tools; sys.exit(polygraphy.tools.main())"]
 BUILDS = 20
 #: Kernels that often win at this layer: what is avoided has to be replaced in many builds.
