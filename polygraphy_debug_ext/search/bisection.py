@@ -284,11 +284,10 @@ class Bisection:
     def _prove_set(self, suspect: MinimalSet) -> _Next | None:
         """Return the next build that the proof of a set needs; None once it is proved, or disproved."""
         rates = self._rates() or _GUESS
-        seen = [self._book.arm(asked) for asked in self._set_builds(suspect)]
-        fresh = [self._book.arm(asked, fresh=True).builds > 0 for asked in self._set_builds(suspect)]
-        verdicts = sequential(seen, rates, self._settings.confidence)
-        for asked, verdict, done in zip(self._set_builds(suspect), verdicts, fresh, strict=True):
-            if verdict is None or not done:
+        builds = self._set_builds(suspect)
+        verdicts = sequential([self._book.arm(asked) for asked in builds], rates, self._settings.confidence)
+        for asked, verdict in zip(builds, verdicts, strict=True):
+            if verdict is None or not self._book.arm(asked, fresh=True).builds:
                 if self._book.refusals(asked) >= _ATTEMPTS:
                     self._culprits += (
                         self._culprit(suspect.members, suspect.probability, Outcome.NOT_CONFIRMED),
