@@ -16,7 +16,7 @@ nor a pair for noise, rests on this. Under BOTH such a test is read as failing i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -88,6 +88,7 @@ class Kind:
     `weights` are their probabilities. The first row of `without` is what a build that does not fail by them adds to the
     probability of a failure, the second what it adds to the entropy that is left. A build that does fail by them adds
     `prior` times `more` to that; where they are pairs, `more` is by partner and unit, and `partners` is the prior of those.
+    `every` is what a build adds that fails by all of them.
     """
 
     index: int
@@ -96,17 +97,23 @@ class Kind:
     prior: Floats
     partners: Floats
     more: tuple[Values, Values]
+    every: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Add up once what each build would need."""
+        object.__setattr__(self, "every", self._more(np.ones_like(self.partners, dtype=np.bool_)))
 
     def told(self, build: Flags) -> Floats:
         """Return what a build adds to the probability of a failure, and to the entropy that is left: 2 x units."""
-        partners = partners_of(build[None, :])[0]
-        if self.index == BOTH:
-            added = fails_if_both(build[None, :])[0] * self._more(partners)
-        elif self.index == OTHER:
-            # All pairs but those of which neither is in it.
-            added = self._more(np.ones_like(partners)) - ~build * self._more(~partners)
+        if self.index == SINGLE:
+            added = build * self.every
+        elif self.index == BOTH:
+            added = fails_if_both(build[None, :])[0] * self.every
+        elif self.index == PARTNER:
+            added = build * self._more(partners_of(build[None, :])[0])
         else:
-            added = build * self._more(partners)
+            # All pairs but those of which neither is in it.
+            added = self.every - ~build * self._more(~partners_of(build[None, :])[0])
         result: Floats = self.without + added
         return result
 
@@ -121,7 +128,7 @@ class Kind:
 
     def rates(self, unit: int) -> tuple[float, float]:
         """Return the probabilities of a failing build if it fails by a unit, and if it does not."""
-        more = float(self._more(np.ones_like(self.partners, dtype=np.bool_))[0, unit])
+        more = float(self.every[0, unit])
         without, weight = float(self.without[0, unit]), float(self.weights[unit])
         return (without + more) / weight, without / weight
 
